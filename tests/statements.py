@@ -48,7 +48,6 @@ KEYS: Mapping[str, Sequence[tuple[str, Any]]] = {
         *((rf"\b{k}\b(?! (?:AIS|chains|images|chain-steps|runs|draws|test))", k) for k in (100_000, 10_000)),
         *((rf"\bK (?:= )?{k}\b|\b{k} (?:steps|intermediate|distributions)", k) for k in (1_000, 100, 10)),
     ],
-    "images": [("20 (?:of the |test )?images|images 20|20 of them", 20)],
     "chains": [(r"\b5000 (?:AIS )?chains|AIS (?:with|has) 5000", 5_000), (r"\b500 (?:AIS )?chains|AIS has 500", 500)],
     "weights": [
         ("[Aa]uthors' (?:own )?weights|released weights", "the authors'"),
@@ -65,7 +64,7 @@ KEYS: Mapping[str, Sequence[tuple[str, Any]]] = {
 }
 # fmt: on
 #: What is meant where nothing is said, and what is then said of all that there are.
-USUAL = {"steps": 100_000, "images": 100}
+USUAL = {"steps": 100_000}
 OPEN = ("chains", "weights", "epochs")
 
 _UPPER = "right to|less than|fewer than|below|under|within|at most|no more than|up to"
@@ -228,8 +227,6 @@ def _brackets(s: Stored) -> Iterator[Case]:
         for row in s.rows(name):
             if row["steps"] < 100_000:
                 yield case(name, row, row["start"]) | {"verdict": verdict_of(row)}
-    for row in s.rows("raise-longer"):
-        yield case("raise-longer", row, "base_rate") | {"images": 20}
 
 
 def _counts(s: Stored) -> Iterator[Case]:

@@ -149,8 +149,8 @@ ONE_WRONG = [
     (AUDIT, {"claimed_log_z": NAN, "claimed_log_prob": -math.inf}),
     (KNOWN, {"kind: one of planted, trained, hidden mode, published": "real", "rbm": None, "log_z": NAN, "log_z_error": -0.1, "start_bias": (zeros(6), full((5,), NAN))}),
     (STUDY, {"budgets": ({}, {1_999: 1}, {2_500.5: 1}), "seed": -1, "estimators: some of": (("guess",), ()), "models: some, no two of one name": ([], [KNOWN()] * 2)}),
-    (partial(tempering_runs.timed_run, estimator="ladder", path=PATH, chain_steps=2_000, seed=1),
-     {"estimator: one of ladder, AIS, got 'RTS'": "RTS", "chain_steps": (100, 2_000.5), "seed": -1}),
+    (partial(tempering_runs.timed_run, estimator="parallel tempering", path=PATH, chain_steps=2_000, seed=1),
+     {"estimator: one of parallel tempering, AIS, got 'RTS'": "RTS", "chain_steps": (100, 2_000.5), "seed": -1}),
     (partial(seeds.prediction_interval, values=[1.0] * 5), {"values": ([1.0] * 4, [1.0] * 4 + [math.inf]), "level": 1.0}),
 ]  # fmt: skip
 #: What the message begins with and what else it says, what is called, and its arguments.

@@ -90,6 +90,11 @@ def test_settings_are_read_by_their_chapter(path):
     }
     settings = yaml.safe_load(path.read_text())
     # names chosen by a condition are not constants: chapter 7's way to learn a third layer, chapter 8's largest K
-    assert settings.keys() - read <= {"third_layer", "third_layer_transposed", "max_k_small"}
+    assert settings.keys() - read <= {
+        "third_layer",
+        "third_layer_transposed",
+        "max_k",
+        "max_k_small",
+    }
     assert read <= settings.keys()
     assert all(values.keys() <= {"digits", "paper"} for values in settings.values())

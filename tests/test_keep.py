@@ -195,7 +195,7 @@ RUNS = {
         {"repeats": 3},
         1,
     )
-    for name, inner in (("ladder", "_temper"), ("AIS", "_ais"))
+    for name, inner in (("parallel tempering", "_temper"), ("AIS", "_ais"))
 }
 STUDIES = {
     "estimator study": Kind(
@@ -396,7 +396,7 @@ NAMES = {
     "RAISE": "11a8f53f7f7d6e37",
     "CSL": "b4d5a5d086ab3a91",
     "ln p*(v)": "134abc766a0944cd",
-    "tempering runs, ladder": "360001dcec0f52db",
+    "tempering runs, parallel tempering": "360001dcec0f52db",
     "tempering runs, AIS": "3b70e0e5325434a3",
     "estimator study": "608149340c35940e",
     "study of evaluate": "6e72a48ec9b7e65c",

@@ -33,12 +33,12 @@ PATH = BaseRatePath(RBM)
 
 def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._LONG_RUN", 2_000)
-    whole = timed_run("ladder", PATH, 2_000, 1)
+    whole = timed_run("parallel tempering", PATH, 2_000, 1)
     calls = interrupt_call(monkeypatch, TemperingRun, "advance", 6)
     with pytest.raises(KeyboardInterrupt):
-        timed_run("ladder", PATH, 2_000, 1, tmp_path)
+        timed_run("parallel tempering", PATH, 2_000, 1, tmp_path)
     assert [file.suffix for file in tmp_path.iterdir()] == [".safetensors"]
-    resumed = timed_run("ladder", PATH, 2_000, 1, tmp_path)
+    resumed = timed_run("parallel tempering", PATH, 2_000, 1, tmp_path)
     assert resumed["log_z"] == whole["log_z"]
     assert [file.suffix for file in tmp_path.iterdir()] == [".json"]
     # ten segments and three pilot rounds; five of them were not done twice
@@ -65,27 +65,39 @@ def test_ais_spends_what_it_may(monkeypatch):
 
 
 def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypatch):
-    order, values = [], {("ladder", 0): 1.0, ("ladder", 1): 3.0, ("AIS", 0): 5.0, ("AIS", 1): 2.0}
+    order, values = (
+        [],
+        {
+            ("parallel tempering", 0): 1.0,
+            ("parallel tempering", 1): 3.0,
+            ("AIS", 0): 5.0,
+            ("AIS", 1): 2.0,
+        },
+    )
 
     def run(name, steps, seed):
         order.append((name, steps, seed))
         log_z = 2.5 if steps == 4_000 else values[name, seed]
         return {"log_z": log_z, "interval": [0.0, 9.0], "warnings": []}
 
-    monkeypatch.setattr(tempering_runs, "_temper", lambda _, *given: run("ladder", *given[:2]))
+    monkeypatch.setattr(
+        tempering_runs, "_temper", lambda _, *given: run("parallel tempering", *given[:2])
+    )
     monkeypatch.setattr(tempering_runs, "_ais", lambda *given: run("AIS", *given[:2]))
     taken_in_turns = [(name, 2_000, seed) for seed in range(2) for name in ESTIMATORS]
 
     known = errors_in_turns(PATH, 2_000, 2, 0, truth=2.0, longer=(3.0, 4_000))
     assert order == taken_in_turns  # AIS's error, 2.1, is not above 3
-    assert known["ladder"]["rmse"] == 1.0
+    assert known["parallel tempering"]["rmse"] == 1.0
     assert known["AIS"]["rmse"] == pytest.approx(math.sqrt(4.5))
     assert known["AIS"]["chain_steps"] == 2_000
 
     order.clear()
     own = errors_in_turns(PATH, 2_000, 2, 0, longer=(1.0, 4_000))
     assert order == [*taken_in_turns, ("AIS", 4_000, 0), ("AIS", 4_000, 1)]
-    assert own["ladder"]["rmse"] == pytest.approx(math.sqrt(2))  # from their mean, of two runs
+    assert own["parallel tempering"]["rmse"] == pytest.approx(
+        math.sqrt(2)
+    )  # from their mean, of two runs
     assert (own["AIS"]["rmse"], own["AIS"]["chain_steps"]) == (0.5, 4_000)
 
 

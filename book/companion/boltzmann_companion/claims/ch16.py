@@ -16,13 +16,13 @@ def one_link(rows: Rows) -> Claims:
 
 
 def stated_errors(rows: Rows) -> Claims:
-    """Of `tempering-link-errors`: the naive error against that from blocks of time."""
+    """Of `tempering-link-errors`: the naive error against that from batches."""
     last = rows[-1]
     rarely = last["naive_coverage"] < 0.9
     yield "naive intervals of the last link hold the truth too rarely", rarely
     # 100 intervals; fewer than 88 of them would be 3 standard errors short of 95
     enough = all(row["blocks_coverage"] >= 0.88 for row in rows)
-    yield "intervals from blocks hold the truth in all links", enough
+    yield "intervals from batches hold the truth in all links", enough
 
 
 def placed_temperatures(rows: Rows) -> Claims:

@@ -143,8 +143,8 @@ def transition(betas: Sequence[float], advantages: Mapping[str, Sequence[float]]
     """How much more the deep mode holds than the rest, from each start, against beta."""
     figure, axes = plt.subplots(figsize=(7.0, 3.0))
     for label, advantage in advantages.items():
-        look = look_of("AIS", hollow=label == "uniform start") | {"markevery": 4}
-        axes.plot(betas, advantage, label=label, **look)
+        look = look_of("AIS", hollow=label == "uniform start")
+        axes.plot(betas, advantage, label=label, markevery=4, **look)
     axes.axhline(0, color="black", linestyle="-", linewidth=1)
     axes.set(xlabel="$\\beta$", ylabel="deep mode over the rest, in nats")
     axes.legend()

@@ -32,16 +32,13 @@ def errors(rows: Rows) -> Figure:
         if band % 2:
             axes.axhspan(band - 0.5, band + 0.5, color="0.94")
         for number, (name, look) in enumerate(_LOOKS.items()):
-            own = {
-                row["budget"]: row["median_error"]
-                for row in where(rows, model=model, estimator=name)
-            }
+            found = where(rows, model=model, estimator=name)
+            own = {row["budget"]: row["median_error"] for row in found}
             place = band + 0.8 * ((number + 0.5) / len(_LOOKS) - 0.5)
-            axes.plot(
-                [*own.values()], [place] * len(own), color=look["color"], linestyle="-", linewidth=1
-            )
+            axes.plot([*own.values()], [place] * len(own), "-", color=look["color"], linewidth=1)
             label = name if band == 0 else None
-            axes.plot(own[largest], place, label=label, **look | {"linestyle": "none"})
+            [point] = axes.plot(own[largest], place, label=label, **look)
+            point.set_linestyle("none")
     axes.set(xscale="log", xlabel="median error (nats)", ylim=(len(names) - 0.5, -0.5))
     axes.set_yticks(range(len(names)), names)
     axes.grid(axis="y", visible=False)

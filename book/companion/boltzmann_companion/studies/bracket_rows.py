@@ -160,41 +160,27 @@ def table_row(
     return row
 
 
-def _gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
-    """A row of `raise-gaps`: whether the gap of a bracket is that of all images or of a few."""
-    gaps = found.vector_gaps.sort(descending=True).values
-    return {
-        "model": entry.name,
-        "steps": steps,
-        "gap": found.gap,
-        "median": found.median_gap,
-        "worst_tenth": gaps[: max(1, len(gaps) // 10)].mean().item(),
-    }
-
-
 def gap_rows(
     entries: Mapping[str, Entry],
     brackets: Mapping[str, Mapping[str, Bracket]],
     steps: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """All rows of `raise-gaps`, from the brackets of the largest K by model and start, and that K by model."""
-    return [
-        {"start": start} | _gap_row(entry, steps[model_id], found)
-        for model_id, entry in entries.items()
-        for start, found in brackets[model_id].items()
-    ]
-
-
-def longer_row(
-    entry: Entry, steps: int, above: PartitionEstimate, found: Bracket
-) -> dict[str, Any]:
-    """A row of `raise-longer`."""
-    return _gap_row(entry, steps, found) | {
-        "images": len(entry.cases),
-        "ais_chains": len(above.log_weights),
-        "effective_sample_size": above.effective_sample_size,
-        "gap_error": found.gap_std_error,
-    }
+    """Whether the gap of a bracket is that of all images or of a few: from the brackets of the largest K by model and start, and that K by model."""
+    rows = []
+    for model_id, entry in entries.items():
+        for start, found in brackets[model_id].items():
+            gaps = found.vector_gaps.sort(descending=True).values
+            rows.append(
+                {
+                    "start": start,
+                    "model": entry.name,
+                    "steps": steps[model_id],
+                    "gap": found.gap,
+                    "median": found.median_gap,
+                    "worst_tenth": gaps[: max(1, len(gaps) // 10)].mean().item(),
+                }
+            )
+    return rows
 
 
 def csl_average(

@@ -27,8 +27,8 @@ from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
 from paperlib.validation import require_count
 
-#: The estimators that can be repeated.
-ESTIMATORS = ("ladder", "AIS")
+#: The estimators that can be repeated, and by which names kept runs and the keys of records know them.
+ESTIMATORS: Mapping[str, str] = {"parallel tempering": "ladder", "AIS": "AIS"}
 
 # Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
 _NORMAL = 1.96
@@ -53,7 +53,7 @@ def timed_run(
     Parameters
     ----------
     estimator : str
-        `ladder` (parallel tempering) or `AIS` (100 chains, evenly spaced betas).
+        `parallel tempering` or `AIS` (100 chains, evenly spaced betas).
     path : AnnealingPath
         The path from the start to the target.
     chain_steps : int
@@ -79,7 +79,7 @@ def timed_run(
     >>> from paperlib.annealing import BaseRatePath
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> run = timed_run("ladder", path, 2_000, seed=0)
+    >>> run = timed_run("parallel tempering", path, 2_000, seed=0)
     >>> low, high = run["interval"]
     >>> low < run["log_z"] < high
     True
@@ -140,7 +140,7 @@ def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]
 
 
 def _identity(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> list[Any]:
-    identity = [estimator, path.checksum(), steps, seed, DRAWS, path.device.type]
+    identity = [ESTIMATORS[estimator], path.checksum(), steps, seed, DRAWS, path.device.type]
     return [*identity, AIS_CHAINS] if estimator == "AIS" else identity
 
 
@@ -228,25 +228,25 @@ def seconds_row(
     model : str
         Name of the model.
     errors : mapping of str to mapping
-        For `ladder` and `AIS`, from `errors_in_turns`.
+        For `parallel tempering` and `AIS`, from `errors_in_turns`.
     known : bool
         Whether errors are from a known ln Z, and not from the mean of parallel tempering's runs.
 
     Examples
     --------
     >>> found = {"repeats": 10, "rmse": 0.2, "mean_error": 0.1, "seconds": 3.0, "chain_steps": 2_000, "log_z": 5.0}
-    >>> row = seconds_row("a model", {"ladder": found, "AIS": found | {"rmse": 0.4}})
+    >>> row = seconds_row("a model", {"parallel tempering": found, "AIS": found | {"rmse": 0.4}})
     >>> low, high = row["ratio_interval"]
     >>> [round(float(value), 1) for value in (row["ladder_tenth"], row["ratio"], low, high)]
     [12.0, 4.0, 1.1, 14.9]
     """
-    row: dict[str, Any] = {"model": model, "log_z": errors["ladder"]["log_z"]}
+    row: dict[str, Any] = {"model": model, "log_z": errors["parallel tempering"]["log_z"]}
     for name, found in errors.items():
-        key = name.lower()
+        key = ESTIMATORS[name].lower()
         row[f"{key}_steps"], row[f"{key}_error"] = found["chain_steps"], found["rmse"]
         row[f"{key}_tenth"] = found["seconds"] * (found["rmse"] / 0.1) ** 2
     row["ratio"] = row["ais_tenth"] / row["ladder_tenth"]
-    free = (errors["AIS"]["repeats"], errors["ladder"]["repeats"] - (not known))
+    free = (errors["AIS"]["repeats"], errors["parallel tempering"]["repeats"] - (not known))
     ends = [row["ratio"] / fdtri(*free, level) for level in (0.975, 0.025)]
     return row | {"ratio_interval": ends, "ais_mean": errors["AIS"]["mean_error"]}
 
@@ -282,7 +282,7 @@ def errors_in_turns(
     Returns
     -------
     dict
-        For `ladder` and `AIS` the dictionary of `error_row`, with the `chain_steps` of its runs and the `log_z` from which errors are taken.
+        For `parallel tempering` and `AIS` the dictionary of `error_row`, with the `chain_steps` of its runs and the `log_z` from which errors are taken.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def errors_in_turns(
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
     >>> found = errors_in_turns(path, 2_000, repeats=2, seed=0)
-    >>> found["AIS"]["repeats"], found["ladder"]["chain_steps"]
+    >>> found["AIS"]["repeats"], found["parallel tempering"]["chain_steps"]
     (2, 2000)
     """
     seeds = range(seed, seed + require_count("repeats", repeats, minimum=2))
@@ -303,14 +303,14 @@ def errors_in_turns(
     for own in _bar(seeds, f"in turns, {chain_steps:,} chain-steps", progress):
         for name in ESTIMATORS:
             runs[name].append(timed_run(name, path, chain_steps, own, folder))
-    values = [run["log_z"] for run in runs["ladder"]]
+    values = [run["log_z"] for run in runs["parallel tempering"]]
     middle = statistics.fmean(values) if truth is None else truth
     found = {
         name: error_row(own, middle) | {"chain_steps": chain_steps, "log_z": middle}
         for name, own in runs.items()
     }
     if truth is None:
-        found["ladder"]["rmse"] = statistics.stdev(values)
+        found["parallel tempering"]["rmse"] = statistics.stdev(values)
     if longer is not None and found["AIS"]["rmse"] > longer[0]:
         own = repeated_runs("AIS", path, longer[1], repeats, seed, folder, progress)
         found["AIS"] = error_row(own, middle) | {"chain_steps": longer[1], "log_z": middle}
