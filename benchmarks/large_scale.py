@@ -11,14 +11,14 @@ import pickle
 import statistics
 import tempfile
 import time
-from pathlib import Path
 
 import torch
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.cluster import ClusterExecutor
-from paperlib.estimators import ais_in_shards
+from paperlib.estimators import ais_run
 from paperlib.estimators.ais import run_chains
+from paperlib.keep import kept
 from paperlib.kernels import chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
@@ -71,7 +71,7 @@ def overhead(repeats):
     def run(executor):
         with tempfile.TemporaryDirectory() as folder:
             chains = shards * CHAINS
-            ais_in_shards(path, betas, chains, 0, Path(folder), progress=False, executor=executor)
+            kept(ais_run(path, betas, chains, 0), folder, False, executor)
 
     here = cost(lambda: run(None), repeats, time.perf_counter) / shards
     with (

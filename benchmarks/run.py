@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -30,6 +31,21 @@ _THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+COLUMNS = {
+    key: {"label": label, "unit": unit, "tolerance": tolerance}
+    for key, label, unit, tolerance in (
+        ("task", "task", "", 0),
+        ("visible", "visible units", "count", 0),
+        ("hidden", "hidden units", "count", 0),
+        ("chains", "chains or images of a minibatch", "count", 0),
+        ("steps", "steps, updates or results", "count", 0),
+        ("by", "computed by", "", 0),
+        ("threads", "threads", "count", 0),
+        ("seconds", "time of each repeat", "s", None),
+        ("value", "result", "nats", None),
+        ("std_error", "standard error of the result", "nats", None),
+    )
+}
 
 
 def rows_of(threads: int, device: str, which: str, repeats: int) -> list[dict[str, Any]]:
@@ -72,6 +88,11 @@ def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
     }
 
 
+def machine_slug(machine: str) -> str:
+    """A file name for a machine: lower case letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -107,10 +128,10 @@ def main() -> None:
         row for count in threads for row in rows_of(count, chosen.device, which, chosen.repeats)
     ]
     record = {
-        "name": speed.machine_slug(made["machine"]),
+        "name": machine_slug(made["machine"]),
         "profile": speed.PROFILE,
-        "columns": speed.COLUMNS,
-        "rows": [{key: row.get(key) for key in speed.COLUMNS} for row in rows],
+        "columns": COLUMNS,
+        "rows": [{key: row.get(key) for key in COLUMNS} for row in rows],
         "provenance": {**made, "seconds": round(time.perf_counter() - started, 1)},
     }
     folder = ROOT / ("_build/bench" if chosen.quick else f"figures/{speed.PROFILE}")

@@ -56,8 +56,13 @@ def undisturbed(
 
 
 def undisturbed_in(package: str, gradients: bool = True) -> None:
-    """Let the public functions of a package run undisturbed, in the package and in the modules that define them."""
+    """Make what a package takes from its modules its `__all__`, and let the functions among it run undisturbed, in the modules too."""
     public = vars(sys.modules[package])
+    public["__all__"] = [
+        name
+        for name, value in public.items()
+        if getattr(value, "__module__", "").startswith(f"{package}.")
+    ]
     for name in public["__all__"]:
         if inspect.isfunction(given := public[name]):
             # in both places, since pickle finds a function through its module

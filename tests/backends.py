@@ -52,7 +52,7 @@ class Backend:
         return seeded_generator(seed, self.device)
 
 
-_WIDE = {"_FEWEST_COLUMNS": 1}
+_WIDE = {"_FEWEST_COLUMNS": 1, "_FEWEST_TERMS": 0}
 _BACKENDS = [
     Backend("float64", torch.float64),
     Backend("float32 reference"),

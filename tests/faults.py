@@ -17,7 +17,8 @@ import torch
 from enumeration import random_rbm
 
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais_in_shards, raise_in_shards
+from paperlib.estimators import ais_run, raise_run
+from paperlib.keep import kept
 from paperlib.numerics import seeded_generator
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -58,6 +59,6 @@ def anneal(name, folder):
     path = BaseRatePath(random_rbm(40, 30, 0))
     betas = uniform_betas(400)
     if name == "AIS":
-        return ais_in_shards(path, betas, 3_000, 1, folder, progress=False)
+        return kept(ais_run(path, betas, 3_000, 1), folder, False)
     v = (torch.rand(30, 40, generator=seeded_generator(2)) < 0.3).to(torch.uint8)
-    return raise_in_shards(path, v, betas, 100, 1, folder, progress=False)
+    return kept(raise_run(path, v, betas, 100, 1), folder, False)

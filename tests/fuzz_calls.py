@@ -217,10 +217,10 @@ class Session:
                     given["state"] = edited(draw, path, state)
                 name = f"{type(path).__name__}.{method.__name__}"
                 result = self.call(name, method, [], given)
-                if method.__name__ == "tempering_step" and result is not None:
+                if method.__name__ == "tempering_steps" and result is not None:
                     moved = copy.deepcopy(state)
                     moved = edited(draw, path, moved) if draw.random() < 0.5 else moved
-                    self.call(f"{name}()", result, [moved, seeded_generator(1)], {})
+                    self.call(f"{name}()", result, [moved, seeded_generator(1), 2], {})
                 if type(result) is type(state):
                     state = result if can_go_on(path, result) else start
 

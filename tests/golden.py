@@ -12,7 +12,8 @@ import torch
 from backends import on_a_gpu_of_paper, use_tensor_cores
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
-from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob
+from paperlib.estimators import ais, ais_run, raise_log_prob, raise_run
+from paperlib.keep import kept
 from paperlib.kernels import (
     bernoulli,
     chains_per_block,
@@ -151,8 +152,8 @@ def on_a_gpu(inputs):
 def shards(inputs, folder):
     """The first chains of a shard, whose seed comes from its name."""
     path = BaseRatePath(inputs.rbm(5, 4))
-    above = ais_in_shards(path, BETAS, 10, 1, folder, progress=False)
-    below = raise_in_shards(path, vectors(5), BETAS, 4, 1, folder, progress=False)
+    above = kept(ais_run(path, BETAS, 10, 1), folder, False)
+    below = kept(raise_run(path, vectors(5), BETAS, 4, 1), folder, False)
     return {
         "AIS in shards, log-weights": above.log_weights.tolist(),
         "AIS in shards, states": bits(above.final_states),

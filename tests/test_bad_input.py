@@ -29,6 +29,7 @@ from boltzmann_companion.studies import (
 from paperlib import annealing, datasets, estimators, evaluation, learning, mcmc, models
 from paperlib import variational as vi
 from paperlib.errors import InputError
+from paperlib.keep import kept
 from paperlib.kernels import draw_categories
 from paperlib.models import planted
 from paperlib.numerics import seeded_generator
@@ -92,7 +93,7 @@ WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.
 SMC = partial(estimators.smc, path=PATH, num_chains=10)
 POPULATIONS = SMC(betas=[0, 1], num_populations=2)
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
-SHARDS = partial(estimators.ais_in_shards, PATH, [0, 1], seed=1, folder="unused")
+SHARDS = partial(estimators.ais_run, PATH, [0, 1], seed=1)
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
 COMPARE = partial(evaluation.compare, RBM_5_4, RBM_5_4, V)
 AUDIT = partial(evaluation.audit, RBM_5_4, V)
@@ -147,7 +148,6 @@ ONE_WRONG = [
     (partial(vi.bethe_log_z, RBM_5_4), {"max_iterations": 2.5, "tolerance": "small"}),
     (partial(vi.tree_reweighted_log_z, RBM_5_4), {"max_iterations": 0, "tolerance": -1}),
     (AUDIT, {"claimed_log_z": NAN, "claimed_log_prob": -math.inf}),
-    (KNOWN, {"kind: one of planted, trained, hidden mode, published": "real", "rbm": None, "log_z": NAN, "log_z_error": -0.1, "start_bias": (zeros(6), full((5,), NAN))}),
     (STUDY, {"budgets": ({}, {1_999: 1}, {2_500.5: 1}), "seed": -1, "estimators: some of": (("guess",), ()), "models: some, no two of one name": ([], [KNOWN()] * 2)}),
     (partial(tempering_runs.timed_run, estimator="parallel tempering", path=PATH, chain_steps=2_000, seed=1),
      {"estimator: one of parallel tempering, AIS, got 'RTS'": "RTS", "chain_steps": (100, 2_000.5), "seed": -1}),
@@ -207,7 +207,7 @@ CASES = [
     ("pseudo_on: at least 0, got -1", partial(datasets.base_rate_bias, zeros(4, 5), pseudo_on=-1)),
     (r"visible_starts: \[5\]", models.log_z_lower_bound, RBM_5_4, zeros(5)),
     ("visible_starts: 1 NaN or infinite of 15", models.log_z_lower_bound, RBM_5_4, with_nan(3, 5)),
-    ("path: expected an AnnealingPath, such as BaseRatePath.rbm., got RBM", estimators.ais_in_shards, RBM_5_4, [0, 1], 3, 1, "unused"),
+    ("path: expected an AnnealingPath, such as BaseRatePath.rbm., got RBM", estimators.ais_run, RBM_5_4, [0, 1], 3, 1),
     ("profile: digits, paper, got 'imagenet'", get_profile, "imagenet"),
     ("model_id: mnist-cd1-20", recipe, "mnist-cd7-3"),
     ("model_id: got 'x'", load_model, "x", torch.float64),
@@ -323,8 +323,8 @@ CASES = [
     ("num_batches: a whole number of at least 2", partial(estimators.bennett, [0.0], [0.0], num_batches=1)),
     ("num_batches: at most one for each draw", partial(estimators.bennett, [0.0], [0.0], num_batches=2)),
     *(("level: a number between 0 and 1", estimators.bennett([0.0], [0.0]).interval, level) for level in (0, 1, NAN, "a", True)),
-    ("path: a path that can be identified.*sample_a", estimators.ais_in_shards, PAIR(RBM_5_4, lambda n, g: zeros(n, 5)), [0, 1], 3, 1, "unused"),
-    ("device: a device that torch finds .* 'cuda:99'", partial(estimators.raise_in_shards, PATH, V, [0, 1], 3, 1, "unused", device="cuda:99")),
+    ("path: a path that can be identified.*sample_a", estimators.ais_run, PAIR(RBM_5_4, lambda n, g: zeros(n, 5)), [0, 1], 3, 1),
+    ("device: a device that torch finds .* 'cuda:99'", kept, estimators.raise_run(PATH, V, [0, 1], 3, 1, device="cuda:99"), None),
     # models and what learns them
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized_bound, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),

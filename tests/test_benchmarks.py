@@ -40,9 +40,9 @@ def test_record_has_a_whole_row_for_everybody_and_every_task(quick):
     assert [(row["task"], row["by"]) for row in record["rows"]] == [
         (work.task, by) for work in quick_work() for by in COMPETITORS[work.task]
     ]
-    assert record["columns"] == speed.COLUMNS
+    assert record["columns"] == run.COLUMNS
     for row in record["rows"]:
-        assert set(row) == set(speed.COLUMNS)
+        assert set(row) == set(run.COLUMNS)
         assert len(row["seconds"]) == REPEATS
         assert min(row["seconds"]) > 0
         assert (row["value"] is None) == (row["task"] in CD_STEPS)
@@ -54,7 +54,7 @@ def test_provenance_names_machine_versions_and_calls(quick):
     record, _ = quick
     made = record["provenance"]
     assert made["machine"].startswith(made["processor"])
-    assert record["name"] == speed.machine_slug(made["machine"])
+    assert record["name"] == run.machine_slug(made["machine"])
     assert made["rbms"] == "0.5.0"
     for key in ("torch", "numpy", "numba", "scikit-learn", "commit", "utc", "threads", "command"):
         assert made[key]
@@ -193,4 +193,4 @@ def test_committed_records_are_named_after_their_machines():
     records = speed.load_records()
     assert records
     for record in records:
-        assert record["name"] == speed.machine_slug(record["provenance"]["machine"])
+        assert record["name"] == run.machine_slug(record["provenance"]["machine"])

@@ -7,9 +7,9 @@ from enumeration import random_rbm
 from interruptions import interrupt_call
 
 from paperlib.annealing import BaseRatePath
-from paperlib.kernels import cpu, draw_bits, draw_bits_of_logits
+from paperlib.kernels import cpu, draw_bits, draw_bits_of_logits, products
 from paperlib.kernels.capability import multiplies_integers
-from paperlib.kernels.products import NarrowIntegerProduct, binary_product
+from paperlib.kernels.products import binary_product
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -55,10 +55,10 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
     for share in (0, 0.0, 0.002, 0.1, 0.2, 0.9, 0.05, 1.0, 0.0):
         states = states ^ draw_bits(torch.full(states.shape, float(share)), generator)
         assert torch.equal(product(states, 0.7, offset, memory), product(states, 0.7, offset))
-    if not isinstance(product, NarrowIntegerProduct):
+    if not product.narrow:
         # what is remembered belongs to the states that it is remembered with, whatever became of them elsewhere
         remembered, sums = memory[product]
-        assert np.array_equal(sums, remembered.astype(np.int64) @ product._fixed.astype(np.int64))
+        assert np.array_equal(sums, remembered.astype(np.int64) @ product.rows.astype(np.int64))
     else:
         assert columns < 128
         assert not memory
@@ -66,6 +66,7 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
 
 @pytest.mark.parametrize(("module", "name"), [(cpu, "join_pieces"), (np, "copyto")])
 def test_a_product_that_is_interrupted_remembers_nothing_wrong(module, name, monkeypatch):
+    monkeypatch.setattr(products, "_FEWEST_TERMS", 0)
     matrix, states, offset = matrix_and_states(61, 130)
     product = binary_product(matrix, matrix.abs().max())
     memory = {}
@@ -87,9 +88,17 @@ def test_sums_are_exact_in_the_largest_matrix(columns):
     states = torch.ones(2, 65_000, dtype=torch.bool)
     states[1, ::3] = False
     product = binary_product(matrix, matrix.abs().max())
-    integers = product._fixed if columns == 128 else product.columns.T
     sums = product.sums(states.numpy(), None)
-    assert np.array_equal(sums, states.numpy().astype(np.int64) @ integers.astype(np.int64))
+    assert np.array_equal(sums, states.numpy().astype(np.int64) @ product.rows.astype(np.int64))
+
+
+@pytest.mark.parametrize("packs", [True, False])
+def test_a_large_matrix_has_the_same_sums_however_it_is_prepared(packs, monkeypatch):
+    monkeypatch.setattr(products, "multiplies_packed", lambda: packs)
+    matrix, states, _ = matrix_and_states(784, 500)
+    product = binary_product(matrix, matrix.abs().max())
+    sums = product.sums(states.numpy(), None)
+    assert np.array_equal(sums, states.numpy().astype(np.int64) @ product.rows.astype(np.int64))
 
 
 def test_rounding_is_small_and_the_same_in_both_directions():

@@ -3,7 +3,6 @@
 import math
 import os
 import signal
-from dataclasses import replace
 
 import nbformat
 import pytest
@@ -12,12 +11,10 @@ from enumeration import random_rbm
 from notebooks import notebook
 
 from boltzmann_companion.build import runner
-from boltzmann_companion.recipes import RECIPES
-from boltzmann_companion.training import train_models
 from paperlib import cluster, keep
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais_in_shards, raise_in_shards
-from paperlib.models import RBM
+from paperlib.estimators import ais_run, raise_run
+from paperlib.keep import kept
 from paperlib.models.files import read_metadata
 from paperlib.numerics import seeded_generator
 
@@ -42,8 +39,8 @@ BETAS = uniform_betas(50)
 def run(folder, client=None, betas=BETAS):
     """AIS in 8 shards, RAISE in 4."""
     executor = client and cluster.ClusterExecutor(client)
-    above = ais_in_shards(PATH, betas, 800, 1, folder, progress=False, executor=executor)
-    below = raise_in_shards(PATH, VECTORS, betas, 20, 1, folder, progress=False, executor=executor)
+    above = kept(ais_run(PATH, betas, 800, 1), folder, False, executor)
+    below = kept(raise_run(PATH, VECTORS, betas, 20, 1), folder, False, executor)
     return above.log_weights, above.final_states, below.log_weights
 
 
@@ -116,47 +113,6 @@ def test_unreachable_cluster_and_missing_package_are_said(monkeypatch):
         ValueError, match=r"cluster: expected the package distributed .*\[cluster\]"
     ):
         cluster.connect(cluster.LOCAL)
-
-
-def test_models_are_trained_on_a_cluster_after_those_below_them(tmp_path, monkeypatch):
-    started = []
-
-    def note(model_id, path, commit, snapshots):
-        started.append((model_id, all(file.exists() for file in waits.get(model_id, ()))))
-        path.write_text(model_id)
-
-    monkeypatch.setattr("boltzmann_companion.training._train_and_store", note)
-    names = ["digits-dbn-cd1", "digits-cd1-16", "digits-cd1-50"]
-    paths = {name: tmp_path / name for name in names}
-    waits = {"digits-dbn-cd1": [paths["digits-cd1-50"]]}
-    with start_cluster(2, False) as local, distributed.Client(local) as client:
-        assert set(train_models(paths, "none", client=client)) == set(names)
-    assert sorted(started) == sorted((name, True) for name in names)
-    with pytest.raises(ValueError, match="model_id: expected one of"):
-        list(train_models({"x": tmp_path}, "none"))
-
-
-def test_recipes_stand_after_those_below_them():
-    seen = set()
-    for model_id, recipe in RECIPES.items():
-        assert recipe.below is None or recipe.below in seen
-        seen.add(model_id)
-
-
-def test_training_on_a_cluster_stores_the_same_model(tmp_path, monkeypatch):
-    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
-    short = replace(RECIPES["digits-cd1-12"].training, epochs=10)
-    monkeypatch.setitem(RECIPES, "digits-cd1-12", replace(RECIPES["digits-cd1-12"], training=short))
-    results = []
-    with start_cluster(1, False) as local, distributed.Client(local) as client:
-        for number, where in enumerate([None, client]):
-            path = tmp_path / f"{number}.safetensors"
-            assert list(train_models({"digits-cd1-12": path}, "none", client=where)) == [
-                "digits-cd1-12"
-            ]
-            results.append(RBM.load(path).checksum())
-    assert results[0] == results[1]
-    assert list((tmp_path / "cache" / "checkpoints").iterdir()) == []
 
 
 CHAPTER = """

@@ -82,7 +82,7 @@ def test_no_estimate_shows_its_weights():
     shown = [
         repr(of([0.0] * 1_000)),
         repr(ReverseEstimate(torch.zeros(100, 50, dtype=torch.float64))),
-        repr(ControlVariateEstimate(-96.123, 0.25, 0.11, 1.0)),
+        repr(ControlVariateEstimate(-96.123, 0.25, 0.11, 1.0, 0.0, ())),
         repr(dbn_lower_bound(DBN([RBM]), torch.zeros(3, 5), 0.0)),
         repr(ais(BaseRatePath(RBM), [0, 1], 3, seeded_generator(0))),
     ]

@@ -8,8 +8,11 @@ import torch
 from enumeration import all_states, random_rbm
 from interruptions import interrupt_epoch
 
+from boltzmann_companion.recipes import RECIPES
+from boltzmann_companion.training import train_models
 from paperlib.errors import InputError
 from paperlib.learning import ContrastiveDivergence, DeepBoltzmannLearning, train_dbm, train_rbm
+from paperlib.models import RBM
 
 DATA = all_states(6)[torch.tensor([0, 7, 7, 56, 63, 63, 56, 7, 21, 42])].to(torch.uint8)
 OTHER_DATA = DATA.roll(1, 1)
@@ -84,3 +87,36 @@ def test_damaged_checkpoint_is_refused(path, name):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"^checkpoint: expected an undamaged file"):
         TRAININGS[name](checkpoint=path)
+
+
+# ---- models of the book
+
+
+def test_recipes_stand_after_those_below_them():
+    seen = set()
+    for model_id, recipe in RECIPES.items():
+        assert recipe.below is None or recipe.below in seen
+        seen.add(model_id)
+
+
+def test_models_are_stored_in_the_order_of_the_recipes(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "boltzmann_companion.training._train_and_store",
+        lambda model_id, path, commit, snapshots: path.write_text(model_id),
+    )
+    names = ["digits-cd1-16", "digits-cd1-50", "digits-dbn-cd1"]
+    paths = {name: tmp_path / name for name in reversed(names)}
+    assert list(train_models(paths, "none")) == sorted(names, key=list(RECIPES).index)
+    assert all(path.read_text() == name for name, path in paths.items())
+    with pytest.raises(ValueError, match="model_id: expected one of"):
+        list(train_models({"x": tmp_path}, "none"))
+
+
+def test_a_stored_training_leaves_no_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
+    short = replace(RECIPES["digits-cd1-12"].training, epochs=2)
+    monkeypatch.setitem(RECIPES, "digits-cd1-12", replace(RECIPES["digits-cd1-12"], training=short))
+    path = tmp_path / "model.safetensors"
+    assert list(train_models({"digits-cd1-12": path}, "none")) == ["digits-cd1-12"]
+    assert RBM.load(path).num_hidden == 12
+    assert list((tmp_path / "cache" / "checkpoints").iterdir()) == []

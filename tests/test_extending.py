@@ -261,7 +261,7 @@ def test_chapter_saves_its_record(tmp_path, monkeypatch, capsys):
     assert record["provenance"]["models"].keys() == {"digits-cd1-16"}
 
 
-def test_published_number_is_well_formed():
+def test_published_number():
     (entry,) = load_published(EXAMPLES / "published_number.csv")
     assert entry.value == 279.59
     assert entry.reproduced_by == Cell("how-many-steps", "K = 1,000", "log_z")

@@ -13,14 +13,16 @@ from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.evaluation import read_model
 from paperlib.models import RBM, PottsRBM
-from paperlib.models.foreign import (
-    archive_updates,
-    binary_from_spins,
-    read_archive,
-)
+from paperlib.models.foreign import archive_updates, binary_from_spins
 from paperlib.numerics import all_states, seeded_generator
 
 MODEL = random_rbm(6, 4, seed=3)
+
+
+def read_archive(path, update=None):
+    return read_model(path if update is None else f"{path}:update_{update}")
+
+
 PARAMETERS = MODEL.tensors().values()
 
 

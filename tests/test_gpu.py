@@ -23,13 +23,13 @@ from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.estimators import (
     ais,
-    ais_in_shards,
+    ais_run,
     csl_log_prob,
     dbn_lower_bound,
     exact_hidden_samples,
     exact_log_z,
-    raise_in_shards,
     raise_log_prob,
+    raise_run,
     shards,
 )
 from paperlib.evaluation import evaluate
@@ -263,7 +263,7 @@ def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
     truth = log_z(random_rbm(12, 5, 1)) - (
         0 if kind == "base rates" else log_z(random_rbm(12, 3, 2))
     )
-    estimate = ais_in_shards(path, betas, 20_000, 1, tmp_path, progress=False, device="cuda")
+    estimate = keep.kept(ais_run(path, betas, 20_000, 1, "cuda"), tmp_path, False)
     assert estimate.log_weights.device.type == "cpu"
     assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
 
@@ -342,8 +342,8 @@ def test_shards_walk_on_another_device_and_come_back(device, kind, tmp_path, mon
     for module in (keep, shards):
         monkeypatch.setattr(module, "require_device", lambda name, device, present=True: device)
     path, schedule = base_rate_path(models("cpu")[kind], VECTORS), uniform_betas(5)
-    above = ais_in_shards(path, schedule, 50, 1, tmp_path, progress=False, device=device)
-    below = raise_in_shards(path, VECTORS, schedule, 9, 1, tmp_path, progress=False, device=device)
+    above = keep.kept(ais_run(path, schedule, 50, 1, device), tmp_path, False)
+    below = keep.kept(raise_run(path, VECTORS, schedule, 9, 1, device), tmp_path, False)
     assert (above.log_weights.device, below.log_weights.device) == (path.device, path.device)
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -32,7 +32,7 @@ from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
-from paperlib.estimators import ais_in_shards, csl_run, raise_in_shards
+from paperlib.estimators import ais_run, csl_run, raise_run
 from paperlib.keep import Part, Work, kept, remembered, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
@@ -80,13 +80,13 @@ class Kind:
         return self.run(folder=folder, **self.given | changes)
 
 
-def anneal(**given):
-    found = ais_in_shards(progress=False, **given)
+def anneal(folder, executor=None, **given):
+    found = kept(ais_run(**given), folder, False, executor)
     return found.log_weights, found.final_states
 
 
-def raise_log_weights(**given):
-    return (raise_in_shards(progress=False, **given).log_weights,)
+def raise_log_weights(folder, executor=None, **given):
+    return (kept(raise_run(**given), folder, False, executor).log_weights,)
 
 
 def csl_log_means(folder, executor=None, **given):

@@ -15,8 +15,14 @@ import paperlib.kernels
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, parallel_tempering, raise_log_prob
-from paperlib.kernels import MatlabUniform, cpu, draw_units, products, reference
-from paperlib.kernels.capability import _CHECKS, agrees, chosen, multiplies_integers
+from paperlib.kernels import MatlabUniform, capability, cpu, draw_units, products, reference
+from paperlib.kernels.capability import (
+    _CHECKS,
+    agrees,
+    chosen,
+    multiplies_integers,
+    multiplies_packed,
+)
 from paperlib.numerics import seeded_generator
 
 
@@ -24,7 +30,7 @@ from paperlib.numerics import seeded_generator
 def unchecked(monkeypatch):
     """Nothing has been chosen or checked before, and nothing of a test's own checks is left behind."""
     monkeypatch.delenv("PAPERLIB_KERNELS", raising=False)
-    caches = agrees, multiplies_integers
+    caches = agrees, multiplies_integers, multiplies_packed
     for cache in caches:
         cache.cache_clear()
     yield
@@ -99,7 +105,8 @@ def fails(*arguments):
 @pytest.mark.parametrize("name", sorted(_CHECKS))
 def test_a_function_that_does_not_agree_is_told_once_and_not_used(name, wrong, reason, monkeypatch):
     hidden = 140 if name in ("add_changed_rows", "join_pieces") else 6
-    if name in ("add_changed_rows", "sum_selected"):
+    monkeypatch.setattr(products, "_FEWEST_TERMS", 10_000)
+    if name == "add_changed_rows":
         # which processors with fast integers do without, or seldom need
         monkeypatch.setattr(products, "_FAST_INTEGERS", False)
         monkeypatch.setattr(products, "_COST_OF_A_ROW", 1)
@@ -185,6 +192,15 @@ def test_a_product_of_integers_that_is_wrong_or_missing_is_not_used(product, mon
     assert not multiplies_integers()
 
 
+@pytest.mark.parametrize("product", [wrong_product, fails])
+def test_a_packed_product_that_is_wrong_or_fails_is_not_used(product, monkeypatch):
+    def packed(matrix):
+        return lambda states: product(states, matrix)
+
+    monkeypatch.setattr(capability, "packed", packed)
+    assert not multiplies_packed()
+
+
 def test_a_product_of_integers_is_used_where_the_processor_has_it_and_it_is_right(monkeypatch):
     monkeypatch.setattr(torch, "_int_mm", lambda states, matrix: states.int() @ matrix.int())
     monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True, raising=False)
@@ -199,7 +215,7 @@ TAKES = {
     "float64": set(),
     "float32 reference": set(),
     "float32 fast, narrow": {"draw_visible", "scale_sums"},
-    "float32 fast, narrow, no fast integers": {"draw_visible", "sum_selected"},
+    "float32 fast, narrow, no fast integers": {"draw_visible", "sum_rows"},
     "float32 fast, wide, rows added": {"draw_bits", "add_changed_rows"},
     "float32 fast, wide, summed anew": {"draw_bits", "join_pieces"},
     "float32 fast, wide, no fast integers": {"draw_bits", "join_pieces"},
@@ -209,8 +225,8 @@ TAKES = {
 LEAVES = {
     "float32 fast, narrow": {"add_changed_rows"},
     "float32 fast, narrow, no fast integers": {"add_changed_rows", "join_pieces"},
-    "float32 fast, wide, rows added": {"draw_visible", "sum_selected"},
-    "float32 fast, wide, no fast integers": {"draw_visible", "sum_selected"},
+    "float32 fast, wide, rows added": {"draw_visible", "sum_rows"},
+    "float32 fast, wide, no fast integers": {"draw_visible", "sum_rows"},
 }
 
 

@@ -15,8 +15,8 @@ from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.records import History, Run, history, read_record
 from paperlib import keep, provenance
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais_in_shards
-from paperlib.keep import shards_used, summarize_shards
+from paperlib.estimators import ais_run
+from paperlib.keep import kept, shards_used, summarize_shards
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 
 PATH = BaseRatePath(random_rbm(4, 3, 0))
@@ -103,7 +103,7 @@ def test_commit_of_a_checkout_says_nothing_of_an_installed_copy_used_in_it(check
 def test_git_is_asked_once_and_not_for_each_shard(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(provenance, "state_of", lambda root: asked.append(root) or ("1f0c", False))
-    ais_in_shards(PATH, BETAS, 500, 1, tmp_path, progress=False)
+    kept(ais_run(PATH, BETAS, 500, 1), tmp_path, False)
     Run("05-x", get_profile("digits"), 7)
     assert asked == [ROOT]
 
@@ -114,7 +114,7 @@ def test_git_is_asked_once_and_not_for_each_shard(tmp_path, monkeypatch):
 def run(folder, chains=300):
     """The summary of the shards that were used."""
     before = len(shards_used())
-    estimate = ais_in_shards(PATH, BETAS, chains, 1, folder, progress=False)
+    estimate = kept(ais_run(PATH, BETAS, chains, 1), folder, False)
     return estimate, summarize_shards(shards_used()[before:])
 
 

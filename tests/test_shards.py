@@ -12,9 +12,9 @@ from boltzmann_companion.recipes import load_model
 from paperlib import keep
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import (
-    ais_in_shards,
-    raise_in_shards,
+    ais_run,
     raise_log_prob,
+    raise_run,
     shards,
 )
 from paperlib.numerics import seeded_generator
@@ -24,9 +24,8 @@ BETAS = uniform_betas(10)
 
 
 def run(folder, path=None, chains=250, seed=1, betas=BETAS, device=None):
-    return ais_in_shards(
-        path or BaseRatePath(RBM), betas, chains, seed, folder, progress=False, device=device
-    )
+    work = ais_run(path or BaseRatePath(RBM), betas, chains, seed, device)
+    return keep.kept(work, folder, False)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +90,8 @@ def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp
 
 def run_raise(folder, v=None, chains=30, **changes):
     arguments = {"path": BaseRatePath(RBM), "betas": BETAS, "seed": 1} | changes
-    return raise_in_shards(
-        v=all_states(4) if v is None else v, num_chains=chains, folder=folder, progress=False,
-        **arguments,
-    )  # fmt: skip
+    work = raise_run(v=all_states(4) if v is None else v, num_chains=chains, **arguments)
+    return keep.kept(work, folder, False)
 
 
 def test_reverse_shards_agree_with_raise(tmp_path):

@@ -20,10 +20,10 @@ from walks import BIAS, EVERY_WALK
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, smc
-from paperlib.estimators.smc import populations
+from paperlib.estimators.smc import smc as smc_module
 from paperlib.estimators.smc.pilot import PilotSchedule, conditional_effective_part, pilot_schedule
-from paperlib.estimators.smc.populations import log_z_std_error
 from paperlib.estimators.smc.resampling import effective_part, systematic
+from paperlib.estimators.smc.smc import log_z_std_error
 from paperlib.numerics import seeded_generator
 
 PEAKED = random_rbm(4, 3, seed=31, scale=1.5)
@@ -36,7 +36,7 @@ def problem():
 
 @EVERY_WALK
 def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend, monkeypatch):
-    monkeypatch.setattr(populations, "THRESHOLD", 0.9)
+    monkeypatch.setattr(smc_module, "THRESHOLD", 0.9)
     walk = make(backend)
     path, truth = walk.path, walk.truth
     betas = uniform_betas(5)
@@ -50,7 +50,7 @@ def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend, m
 
 @EVERY_WALK
 def test_without_resampling_it_is_ais_on_every_backend(make, backend, monkeypatch):
-    monkeypatch.setattr(populations, "THRESHOLD", 0)
+    monkeypatch.setattr(smc_module, "THRESHOLD", 0)
     path = make(backend).path
     betas = uniform_betas(7)
     one = smc(path, 50, backend.generator(2), betas=betas, num_populations=1)
@@ -134,7 +134,7 @@ def test_every_population_is_resampled_by_its_own_weights():
 
 def test_populations_keep_to_themselves(monkeypatch):
     """Chains that never move and are named by numbers: those at the end are of their own population, and are its ancestors."""
-    monkeypatch.setattr(populations, "THRESHOLD", 1)
+    monkeypatch.setattr(smc_module, "THRESHOLD", 1)
 
     class Names(AnnealingPath):
         def sample_start(self, num_chains, generator):
@@ -161,7 +161,7 @@ def test_ancestors_are_counted(monkeypatch):
     assert never.ancestors.tolist() == [40, 40]
     weights = never.chain_log_weights.exp()
     assert torch.allclose(never.families, weights.sum(1) ** 2 / weights.square().sum(1))
-    monkeypatch.setattr(populations, "THRESHOLD", 1)
+    monkeypatch.setattr(smc_module, "THRESHOLD", 1)
     often = smc(path, 40, seeded_generator(9), betas=uniform_betas(8), num_populations=2)
     assert often.resampled.tolist() == [7, 7]
     assert (often.families <= often.ancestors + 1e-9).all()
@@ -217,7 +217,7 @@ def test_a_budget_is_spent_told_and_not_exceeded(monkeypatch):
     for budget in (400, 1_000, 5_017):
         told = []
         bar = nullcontext(SimpleNamespace(update=told.append))
-        monkeypatch.setattr(populations, "step_bar", lambda *_, bar=bar: bar)
+        monkeypatch.setattr(smc_module, "step_bar", lambda *_, bar=bar: bar)
         found = smc(path, 20, seeded_generator(11), chain_steps=budget, num_populations=10)
         assert sum(told) == found.chain_steps
         # what is left is less than one more step of all chains
@@ -228,7 +228,7 @@ def test_a_pilot_that_did_not_arrive_is_told(monkeypatch):
     path = BaseRatePath(random_rbm(6, 4, seed=24, scale=3), torch.ones(6))
     arrived = smc(path, 20, seeded_generator(12))
     assert not any("The pilot" in warning for warning in arrived.warnings)
-    monkeypatch.setattr(populations, "CESS", 0.99)
+    monkeypatch.setattr(smc_module, "CESS", 0.99)
     found = smc(path, 20, seeded_generator(12), chain_steps=400, num_populations=10)
     assert any("The pilot came to beta" in warning for warning in found.warnings)
     assert found.betas[0] == 0

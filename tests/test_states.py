@@ -15,10 +15,11 @@ from paperlib.estimators import (
     bracket,
     csl_log_prob,
     dbn_lower_bound,
-    raise_in_shards,
     raise_log_prob,
+    raise_run,
 )
 from paperlib.evaluation import evaluate
+from paperlib.keep import kept
 from paperlib.learning import (
     ContrastiveDivergence,
     DeepBoltzmannLearning,
@@ -88,7 +89,7 @@ def seed():
 
 def raised_in_shards(v):
     with TemporaryDirectory() as folder:
-        return raise_in_shards(PATH, v, uniform_betas(3), 2, 7, folder, progress=False).log_weights
+        return kept(raise_run(PATH, v, uniform_betas(3), 2, 7), folder, False).log_weights
 
 
 # (method, the states that it takes, of its own model's type)

@@ -13,7 +13,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.tempering import run as runs
 from paperlib.estimators.tempering.replicas import Replicas
-from paperlib.kernels import sampler
+from paperlib.kernels import Ladder, sampler
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 from paperlib.numerics import seeded_generator
 
@@ -70,7 +70,9 @@ def test_a_step_at_once_is_the_step_by_three_calls(
         monkeypatch.setattr("paperlib.kernels.products._COST_OF_A_ROW", 1)
     betas = torch.linspace(0, 1, temperatures, dtype=torch.float64) ** 1.5
     steps = []
-    for kind in (BaseRatePath, ByVerbs):
+    for kind, fewest in ((BaseRatePath, 0), (BaseRatePath, 10**9), (ByVerbs, 0)):
+        # the products between two compiled functions, or all in one
+        monkeypatch.setattr(sampler, "_FEWEST_TERMS", fewest)
         path, generator = path_of(size, kind), seeded_generator(1)
         assert path.divides_replicas == (kind is BaseRatePath)
         state = path.sample_start(replicas * temperatures, generator)
@@ -87,8 +89,28 @@ def test_a_step_at_once_is_the_step_by_three_calls(
             or (walk.chain_at != torch.arange(walk.num_chains).view(replicas, -1)).any()
         )
         steps.append(found)
-    for one, two in zip(*steps, strict=True):
-        assert torch.equal(one, two)
+    for all_three in zip(*steps, strict=True):
+        assert torch.equal(all_three[0], all_three[2])
+        assert torch.equal(all_three[1], all_three[2])
+
+
+@EACH_SIZE
+@pytest.mark.parametrize("at_once", [True, False])
+def test_several_steps_are_those_that_would_be_taken_one_by_one(size, at_once, monkeypatch):
+    monkeypatch.setattr(sampler, "_FEWEST_TERMS", 10**9 if at_once else 0)
+    betas, path = torch.linspace(0, 1, 5, dtype=torch.float64), path_of(size)
+    walks, found = [], []
+    for counts in ([6], [1, 5], 6 * [1]):
+        generator = seeded_generator(1)
+        walk = Replicas(path, betas, 2, path.sample_start(10, generator))
+        ratios, ends = zip(*(walk.steps(generator, count) for count in counts), strict=True)
+        walks.append((walk.state.v, walk.state.hidden_input, walk.state.bias_difference))
+        found.append((torch.cat(ratios), torch.cat(ends), walk.chain_at, generator.get_state()))
+    assert found[0][0].shape == (6, 2, 2, 5)
+    assert torch.equal(found[0][1][-1], walk.ends())
+    for other in (1, 2):
+        for one, two in zip(walks[0] + found[0], walks[other] + found[other], strict=True):
+            assert torch.equal(one, two)
 
 
 @pytest.mark.parametrize("size", [(784, 100), WIDE, (7, 3)], ids="{0[0]}x{0[1]}".format)
@@ -143,22 +165,22 @@ def test_runs_in_float64_go_by_the_three_calls_in_any_number_of_threads(
     assert not side_by_side
 
 
-# of 257: in the first pilot round, in the main round, and near its end
-@pytest.mark.parametrize("step", [10, 100, 240])
+# of 116: in the first pilot round, in the main round, and near its end
+@pytest.mark.parametrize("call", [2, 70, 110])
 @pytest.mark.parametrize("kind", [BaseRatePath, ByVerbs])
 def test_an_interrupted_run_goes_on_in_another_number_of_threads(
-    step, kind, threads, side_by_side, tmp_path, monkeypatch
+    call, kind, threads, side_by_side, tmp_path, monkeypatch
 ):
     run = partial(parallel_tempering, chain_steps=4_000, num_replicas=3, check=False)
     whole = run(path_of(WIDE), generator=seeded_generator(3))
     file = tmp_path / "run.safetensors"
     threads(2)
     with monkeypatch.context() as patch:
-        interrupt_call(patch, sampler, "draw_keys", step)
+        interrupt_call(patch, Ladder, "draws", call)
         with pytest.raises(KeyboardInterrupt):
             run(path_of(WIDE), generator=seeded_generator(3), checkpoint=file)
     assert torch.get_num_threads() == 2
-    assert file.is_file() == (step > 10)
+    assert file.is_file() == (call > 2)
     for count in (4, 1):  # goes on; then is found finished
         threads(count)
         assert_equal(

@@ -4,29 +4,20 @@ If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. T
 (`visible_bias=None`) needs no data and is the classic way to get a wrong answer.
 """
 
-from paperlib.annealing.deep_paths import DBMPath, DBNPath, PosteriorPath
-from paperlib.annealing.path import AnnealingPath
-from paperlib.annealing.potts_path import PottsPath
-from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
-from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
-from paperlib.annealing.starts import base_rate_path, mean_field_bias, path_to, start_bias
+from paperlib.annealing.deep_paths import DBMPath as DBMPath
+from paperlib.annealing.deep_paths import DBNPath as DBNPath
+from paperlib.annealing.deep_paths import PosteriorPath as PosteriorPath
+from paperlib.annealing.path import AnnealingPath as AnnealingPath
+from paperlib.annealing.potts_path import PottsPath as PottsPath
+from paperlib.annealing.rbm_paths import BaseRatePath as BaseRatePath
+from paperlib.annealing.rbm_paths import RBMPairPath as RBMPairPath
+from paperlib.annealing.schedules import check_betas as check_betas
+from paperlib.annealing.schedules import salakhutdinov_murray_betas as salakhutdinov_murray_betas
+from paperlib.annealing.schedules import uniform_betas as uniform_betas
+from paperlib.annealing.starts import base_rate_path as base_rate_path
+from paperlib.annealing.starts import mean_field_bias as mean_field_bias
+from paperlib.annealing.starts import path_to as path_to
+from paperlib.annealing.starts import start_bias as start_bias
 from paperlib.surroundings import undisturbed_in
-
-__all__ = [
-    "AnnealingPath",
-    "BaseRatePath",
-    "DBMPath",
-    "DBNPath",
-    "PosteriorPath",
-    "PottsPath",
-    "RBMPairPath",
-    "base_rate_path",
-    "check_betas",
-    "mean_field_bias",
-    "path_to",
-    "salakhutdinov_murray_betas",
-    "start_bias",
-    "uniform_betas",
-]
 
 undisturbed_in(__name__, gradients=False)

@@ -11,7 +11,7 @@ then work with it. Each further member that it defines enables more:
 `log_z_start`                ln Z of the start, if known: estimates are then of ln Z, not of a ratio
 `reversible`, `state_at`     RAISE, which walks back from a test vector
 `log_ratio`                  speed, and sums of small steps without cancellation
-`tempering_step`             speed of parallel tempering
+`tempering_steps`            speed of parallel tempering
 `log_z_lower_bound`          a warning when an estimate is provably too low
 `checksum`, `to`             runs in shards
 ===========================  =============================================================================================
@@ -33,7 +33,7 @@ from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
-TemperingStep: TypeAlias = Callable[[State, torch.Generator], tuple[State, Tensor]]
+TemperingSteps: TypeAlias = Callable[[State, torch.Generator, int], tuple[State, Tensor, Tensor]]
 
 # What an estimator may need and a path lacks.
 NO_WAY_BACK = (
@@ -140,7 +140,7 @@ class AnnealingPath(ABC, Generic[State]):
 
     @property
     def divides_replicas(self) -> bool:
-        """Whether `tempering_step` moves a part of the replicas as it would move it within the whole, so that parts can walk side by side."""
+        """Whether `tempering_steps` moves a part of the replicas as it would move it within the whole, so that parts can walk side by side."""
         return False
 
     def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
@@ -159,27 +159,32 @@ class AnnealingPath(ABC, Generic[State]):
             raise InputError(NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
 
-    def tempering_step(self, ladder: Ladder) -> TemperingStep[State]:
-        """What takes a step of parallel tempering: a transition of each chain at its temperature, then swaps of the even and the odd pairs.
+    def tempering_steps(self, ladder: Ladder) -> TemperingSteps[State]:
+        """What takes steps of parallel tempering: a transition of each chain at its temperature, then swaps of the even and the odd pairs.
 
-        From a state and a generator it makes the next state and, float64 [2, R, N], before the even and before the odd swaps: for the chain
-        at each temperature, ln f at its partner's beta minus ln f at its own; zero without a partner. The swaps change the ladder. A path
-        that does all this at once must come to the same bits.
+        From a state, a generator and a number of steps T it makes the next state and, float64 [T, 2, R, N], before the even and before the odd
+        swaps of each step: for the chain at each temperature, ln f at its partner's beta minus ln f at its own; zero without a partner. The
+        swaps change the ladder. Last come its `ends` after each step, [T, R, 2]. A path that does all this at once must come to the same
+        bits.
         """
 
-        def step(state: State, generator: torch.Generator) -> tuple[State, Tensor]:
-            betas, partners = ladder.pairs(0)
-            state = self.transition(state, betas, generator)
-            halves = []
-            for parity in (0, 1):
-                if parity == 1:
-                    betas, partners = ladder.pairs(1)
-                ratios = self.log_ratio(state, betas, partners)[ladder.chain_at]
-                ladder.swap(ratios, parity, generator)
-                halves.append(ratios)
-            return state, torch.stack(halves)
+        def take(
+            state: State, generator: torch.Generator, count: int
+        ) -> tuple[State, Tensor, Tensor]:
+            halves, ends = [], []
+            for _ in range(count):
+                betas, partners = ladder.pairs(0)
+                state = self.transition(state, betas, generator)
+                for parity in (0, 1):
+                    if parity == 1:
+                        betas, partners = ladder.pairs(1)
+                    ratios = self.log_ratio(state, betas, partners)[ladder.chain_at]
+                    ladder.swap(ratios, parity, generator)
+                    halves.append(ratios)
+                ends.append(ladder.ends())
+            return state, torch.stack(halves).unflatten(0, (-1, 2)), torch.stack(ends)
 
-        return step
+        return take
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
         """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.path import AnnealingPath, TemperingStep, beta_column, require_beta
+from paperlib.annealing.path import AnnealingPath, TemperingSteps, beta_column, require_beta
 from paperlib.errors import InputError
 from paperlib.kernels import (
     Beta,
@@ -262,22 +262,25 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     def divides_replicas(self) -> bool:
         """True where a step is taken at once, with integer products, unless a path has a transition or a ratio of its own."""
         verbs = type(self).transition, type(self).log_ratio
-        return verbs == _VERBS and self._sampler.exchanges and not autocasts()
+        return verbs == _VERBS and self._sampler.tempers and not autocasts()
 
-    def tempering_step(self, ladder: Ladder) -> TemperingStep[VisibleState]:
+    def tempering_steps(self, ladder: Ladder) -> TemperingSteps[VisibleState]:
         """The same at once, where it can be."""
         if not self.divides_replicas:
-            return super().tempering_step(ladder)
-        exchange = self._sampler.exchange(
+            return super().tempering_steps(ladder)
+        temper = self._sampler.temper(
             ladder, self._visible_bias(ladder.betas), self._bias_difference
         )
 
-        def step(state: VisibleState, generator: torch.Generator) -> tuple[VisibleState, Tensor]:
+        def take(
+            state: VisibleState, generator: torch.Generator, count: int
+        ) -> tuple[VisibleState, Tensor, Tensor]:
             self._require_own(state)
-            v, inputs, bias_sums, ratios = exchange(state.hidden_input, generator, state.memory)
-            return VisibleState(v, inputs, bias_sums, state.memory), ratios
+            found = temper(state.hidden_input, generator, state.memory, count)
+            v, inputs, bias_sums, ratios, ends = found
+            return VisibleState(v, inputs, bias_sums, state.memory), ratios, ends
 
-        return step
+        return take
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
         """ln f of the models themselves minus that of the rounded ones, at an end; float64 [chains]."""

@@ -4,30 +4,18 @@ The digits of `load_digits` are bundled with scikit-learn and need no network. `
 folder named by the environment variable `PAPERLIB_DATA`, then in the cache; MNIST is downloaded if it is in neither.
 """
 
-from paperlib.datasets.authors_release import load_authors_rbm
-from paperlib.datasets.binarization import BinaryImages, base_rate_bias, binarize
-from paperlib.datasets.binary_images import binary_images
-from paperlib.datasets.digits import load_digits
-from paperlib.datasets.images import ImageDataset, cache_folder
-from paperlib.datasets.mnist import load_mnist
-from paperlib.datasets.mnist_2008 import load_mnist_2008
-from paperlib.datasets.omniglot import load_omniglot
-from paperlib.datasets.sequences import site_frequency_bias
+from paperlib.datasets.authors_release import load_authors_rbm as load_authors_rbm
+from paperlib.datasets.binarization import BinaryImages as BinaryImages
+from paperlib.datasets.binarization import base_rate_bias as base_rate_bias
+from paperlib.datasets.binarization import binarize as binarize
+from paperlib.datasets.binary_images import binary_images as binary_images
+from paperlib.datasets.digits import load_digits as load_digits
+from paperlib.datasets.images import ImageDataset as ImageDataset
+from paperlib.datasets.images import cache_folder as cache_folder
+from paperlib.datasets.mnist import load_mnist as load_mnist
+from paperlib.datasets.mnist_2008 import load_mnist_2008 as load_mnist_2008
+from paperlib.datasets.omniglot import load_omniglot as load_omniglot
+from paperlib.datasets.sequences import site_frequency_bias as site_frequency_bias
 from paperlib.surroundings import undisturbed_in
-
-__all__ = [
-    "BinaryImages",
-    "ImageDataset",
-    "base_rate_bias",
-    "binarize",
-    "binary_images",
-    "cache_folder",
-    "load_authors_rbm",
-    "load_digits",
-    "load_mnist",
-    "load_mnist_2008",
-    "load_omniglot",
-    "site_frequency_bias",
-]
 
 undisturbed_in(__name__)

@@ -5,55 +5,34 @@ set's base rates, whose log-probabilities are too high on average, together with
 return to a mode that it has missed.
 """
 
-from paperlib.estimators.ais import ais
-from paperlib.estimators.bracket import Bracket, bracket, bracket_verdict
-from paperlib.estimators.certified import (
-    certified_lower_bound,
-    upper_bound_from_reached,
-)
-from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
-from paperlib.estimators.csl import CSLEstimate, csl_estimate, csl_log_prob, csl_run
-from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
-from paperlib.estimators.estimate import PartitionEstimate
-from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
-from paperlib.estimators.importance import importance_sampling
-from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
-from paperlib.estimators.shards import ais_in_shards, raise_in_shards
-from paperlib.estimators.smc.smc import SMCEstimate, smc
-from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
-from paperlib.estimators.tempering.tempering import TemperingEstimate, parallel_tempering
+from paperlib.estimators.ais import ais as ais
+from paperlib.estimators.bracket import Bracket as Bracket
+from paperlib.estimators.bracket import bracket as bracket
+from paperlib.estimators.bracket import bracket_verdict as bracket_verdict
+from paperlib.estimators.certified import certified_lower_bound as certified_lower_bound
+from paperlib.estimators.certified import upper_bound_from_reached as upper_bound_from_reached
+from paperlib.estimators.control_variates import ControlVariateEstimate as ControlVariateEstimate
+from paperlib.estimators.control_variates import control_variate_mean as control_variate_mean
+from paperlib.estimators.csl import CSLEstimate as CSLEstimate
+from paperlib.estimators.csl import csl_estimate as csl_estimate
+from paperlib.estimators.csl import csl_log_prob as csl_log_prob
+from paperlib.estimators.csl import csl_run as csl_run
+from paperlib.estimators.dbn_bound import DBNBoundEstimate as DBNBoundEstimate
+from paperlib.estimators.dbn_bound import dbn_lower_bound as dbn_lower_bound
+from paperlib.estimators.estimate import PartitionEstimate as PartitionEstimate
+from paperlib.estimators.exact import exact_hidden_samples as exact_hidden_samples
+from paperlib.estimators.exact import exact_log_z as exact_log_z
+from paperlib.estimators.importance import importance_sampling as importance_sampling
+from paperlib.estimators.reverse_ais import ReverseEstimate as ReverseEstimate
+from paperlib.estimators.reverse_ais import raise_log_prob as raise_log_prob
+from paperlib.estimators.shards import ais_run as ais_run
+from paperlib.estimators.shards import raise_run as raise_run
+from paperlib.estimators.smc.smc import SMCEstimate as SMCEstimate
+from paperlib.estimators.smc.smc import smc as smc
+from paperlib.estimators.tempering.bennett import BennettEstimate as BennettEstimate
+from paperlib.estimators.tempering.bennett import bennett as bennett
+from paperlib.estimators.tempering.tempering import TemperingEstimate as TemperingEstimate
+from paperlib.estimators.tempering.tempering import parallel_tempering as parallel_tempering
 from paperlib.surroundings import undisturbed_in
-
-__all__ = [
-    "BennettEstimate",
-    "Bracket",
-    "CSLEstimate",
-    "ControlVariateEstimate",
-    "DBNBoundEstimate",
-    "PartitionEstimate",
-    "ReverseEstimate",
-    "SMCEstimate",
-    "TemperingEstimate",
-    "ais",
-    "ais_in_shards",
-    "bennett",
-    "bracket",
-    "bracket_verdict",
-    "certified_lower_bound",
-    "control_variate_mean",
-    "csl_estimate",
-    "csl_log_prob",
-    "csl_run",
-    "dbn_lower_bound",
-    "exact_hidden_samples",
-    "exact_log_z",
-    "importance_sampling",
-    "parallel_tempering",
-    "raise_in_shards",
-    "raise_log_prob",
-    "smc",
-    "upper_bound_from_reached",
-]
-
 
 undisturbed_in(__name__, gradients=False)

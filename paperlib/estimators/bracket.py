@@ -164,8 +164,7 @@ class Bracket:
     @property
     def errors(self) -> tuple[tuple[float, float], ...]:
         """The independent parts of `gap_std_error`, RAISE's and AIS's, each with its degrees of freedom."""
-        below = self.lower.parts or ((self.lower.test_set_std_error, math.inf),)
-        return (*below, (self.upper_std_error, self.effective_chains - 1))
+        return (*self.lower.parts, (self.upper_std_error, self.effective_chains - 1))
 
     def verdict(self, tolerance: float = 1.0) -> str:
         """What the gap says, by `bracket_verdict`: `closed`, `open`, `crossed` or `cannot tell`."""

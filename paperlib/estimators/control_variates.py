@@ -58,8 +58,8 @@ class ControlVariateEstimate:
     std_error: float
     test_set_std_error: float
     alpha: float
-    monte_carlo_std_error: float = 0.0
-    parts: tuple[tuple[float, float], ...] = ()
+    monte_carlo_std_error: float
+    parts: tuple[tuple[float, float], ...]
 
     def __repr__(self) -> str:
         value = format_estimate(self.mean, self.std_error)
@@ -78,8 +78,8 @@ class ControlVariateEstimate:
 
         Each of the `parts` has its own quantile of Student's t.
         """
-        parts = self.parts or ((self.test_set_std_error, math.inf),)
-        half = math.hypot(*(student_quantile(level, freedom) * error for error, freedom in parts))
+        widths = (student_quantile(level, freedom) * error for error, freedom in self.parts)
+        half = math.hypot(*widths)
         return self.mean - half, self.mean + half
 
 

@@ -191,12 +191,12 @@ def csl_run(
     num_chains : int
         Gibbs chains; a number that does not fill its last shard is raised to the one that does.
     seed, device
-        As in `ais_in_shards`.
+        As in `ais_run`.
 
     Raises
     ------
     InputError
-        As in `csl_estimate` and `ais_in_shards`.
+        As in `csl_estimate` and `ais_run`.
 
     Examples
     --------

@@ -12,9 +12,7 @@ then diverge.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -31,10 +29,11 @@ from paperlib.estimators.reverse_ais import (
     run_reverse_chains,
     summarize_reverse,
 )
-from paperlib.keep import Part, Work, kept
+from paperlib.keep import Part, Work
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+from paperlib.surroundings import undisturbed
 from paperlib.threads import OnStep, one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
@@ -44,17 +43,14 @@ Walk = tuple[Any, Tensor]
 _Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
 
-def ais_in_shards(
+def ais_run(
     path: AnnealingPath[Any],
     betas: object,
     num_chains: int,
     seed: int,
-    folder: str | os.PathLike[str],
-    progress: bool | None = None,
-    executor: Executor | None = None,
     device: torch.device | str | None = None,
-) -> PartitionEstimate:
-    """AIS as in `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000) kept in a folder.
+) -> Work[PartitionEstimate]:
+    """AIS as in `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000), for `paperlib.keep.kept`.
 
     Parameters
     ----------
@@ -66,13 +62,6 @@ def ais_in_shards(
         Independent runs M. The first ones are the same whatever M is.
     seed : int
         Determines the draws of a shard, together with the shard's number.
-    folder : path
-        Where shards are kept; created if it does not exist.
-    progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal.
-    executor : concurrent.futures.Executor, optional
-        Send missing shards to its workers: a `ProcessPoolExecutor` that spawns its processes, or a Dask cluster
-        (`paperlib.cluster.ClusterExecutor`). None: compute them here.
     device : torch.device or str, optional
         Where chains walk, here or on the workers. None: where the path is. The result is
         on the path's device in any case. A GPU draws different random numbers than a CPU, so its
@@ -80,17 +69,14 @@ def ais_in_shards(
 
     Returns
     -------
-    PartitionEstimate
-        The same whether shards were found or computed, here or elsewhere, in one run or in many.
-        `paperlib.keep.shards_used` tells what computed them.
+    Work[PartitionEstimate]
+        `kept(work, folder)` computes it, or finds its shards in `folder`. The result is the same whether shards were found or computed,
+        here or elsewhere, in one run or in many. `paperlib.keep.shards_used` tells what computed them.
 
     Raises
     ------
     InputError
-        As in `ais`; if the path cannot be identified by a checksum; if a stored shard is damaged;
-        or if there is no such device.
-    RuntimeError
-        If a worker has another version of this package or of its draws.
+        As in `ais`; if the path cannot be identified by a checksum; or if there is no such device.
 
     Notes
     -----
@@ -101,25 +87,15 @@ def ais_in_shards(
     --------
     >>> import tempfile
     >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.keep import kept
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = ais_in_shards(path, uniform_betas(10), 100, 1, folder)
-    ...     again = ais_in_shards(path, uniform_betas(10), 200, 1, folder)
+    ...     first = kept(ais_run(path, uniform_betas(10), 100, seed=1), folder)
+    ...     again = kept(ais_run(path, uniform_betas(10), 200, seed=1), folder)
     >>> bool((again.log_weights[:100] == first.log_weights).all())
     True
     """
-    return kept(ais_run(path, betas, num_chains, seed, device), folder, progress, executor)
-
-
-def ais_run(
-    path: AnnealingPath[Any],
-    betas: object,
-    num_chains: int,
-    seed: int,
-    device: torch.device | str | None = None,
-) -> Work[PartitionEstimate]:
-    """The shards of `ais_in_shards` with these arguments."""
     require_path(path)
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
@@ -139,63 +115,6 @@ def ais_run(
     return Work(f"AIS, {num_chains} chains", (path, schedule), shards, join, device)
 
 
-def raise_in_shards(
-    path: AnnealingPath[Any],
-    v: ArrayLike,
-    betas: object,
-    num_chains: int,
-    seed: int,
-    folder: str | os.PathLike[str],
-    progress: bool | None = None,
-    executor: Executor | None = None,
-    device: torch.device | str | None = None,
-) -> ReverseEstimate:
-    """RAISE as in `paperlib.estimators.raise_log_prob`, in shards of a few vectors kept in a folder.
-
-    Parameters
-    ----------
-    path : AnnealingPath
-        The path to walk back; a checksum must identify it.
-    v : array or Tensor, shape [N, D]
-        Binary test vectors of any type. A longer batch that begins with the same vectors finds
-        their shards.
-    betas, num_chains, seed, folder, progress, executor, device
-        As in `ais_in_shards`, with `num_chains` for each vector.
-
-    Returns
-    -------
-    ReverseEstimate
-        The same whether shards were found or computed, here or elsewhere, in one run or in many.
-        `paperlib.keep.shards_used` tells what computed them.
-
-    Raises
-    ------
-    InputError
-        As in `raise_log_prob`; if the path cannot be identified by a checksum; if a stored shard is
-        damaged; or if there is no such device.
-    RuntimeError
-        As in `ais_in_shards`.
-
-    Notes
-    -----
-    Memory holds the vectors, the result, 8 bytes per chain and about a kilobyte per shard, and one
-    shard's states, here and on each worker.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from paperlib.annealing import BaseRatePath, uniform_betas
-    >>> from paperlib.models import RBM
-    >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> v = torch.tensor([[0, 1], [1, 1]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     estimate = raise_in_shards(path, v, uniform_betas(10), 20, 1, folder)
-    >>> estimate.log_weights.shape
-    torch.Size([2, 20])
-    """
-    return kept(raise_run(path, v, betas, num_chains, seed, device), folder, progress, executor)
-
-
 def raise_run(
     path: AnnealingPath[Any],
     v: ArrayLike,
@@ -204,7 +123,43 @@ def raise_run(
     seed: int,
     device: torch.device | str | None = None,
 ) -> Work[ReverseEstimate]:
-    """The shards of `raise_in_shards` with these arguments."""
+    """RAISE as in `paperlib.estimators.raise_log_prob`, in shards of a few vectors, for `paperlib.keep.kept`.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        The path to walk back; a checksum must identify it.
+    v : array or Tensor, shape [N, D]
+        Binary test vectors of any type. A longer batch that begins with the same vectors finds
+        their shards.
+    betas, num_chains, seed, device
+        As in `ais_run`, with `num_chains` for each vector.
+
+    Returns
+    -------
+    Work[ReverseEstimate]
+        As in `ais_run`.
+
+    Raises
+    ------
+    InputError
+        As in `raise_log_prob`; if the path cannot be identified by a checksum; or if there is no such device.
+
+    Notes
+    -----
+    Memory holds the vectors, the result, 8 bytes per chain and about a kilobyte per shard, and one
+    shard's states, here and on each worker.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.keep import kept
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> v = torch.tensor([[0, 1], [1, 1]])
+    >>> kept(raise_run(path, v, uniform_betas(10), 20, seed=1), folder=None).log_weights.shape
+    torch.Size([2, 20])
+    """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     require_reversible(path)
@@ -239,6 +194,7 @@ def shard(identity: str, task: _Task, steps: int) -> Part:
     return Part(f"{name}.safetensors", partial(_with_draws, int(name[:15], 16), task), steps)
 
 
+@partial(undisturbed, gradients=False)
 def _with_draws(
     seed: int, task: _Task, walk: Walk, device: torch.device, on_step: OnStep
 ) -> dict[str, Tensor]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -299,10 +300,7 @@ def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -
 
 def _mass(images: Tensor, log_p: Tensor) -> float:
     """ln of the sum of p*(v) over the distinct images."""
-    _, place = torch.unique(images, dim=0, return_inverse=True)
-    first = torch.full((int(place.max()) + 1,), len(images)).scatter_reduce(
-        0, place, torch.arange(len(images)), "amin"
-    )
+    _, first = np.unique(images.to(torch.uint8).numpy(), axis=0, return_index=True)
     return log_p[first].logsumexp(0).item()
 
 

@@ -12,7 +12,7 @@ from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.evaluation.inputs import read_model
 from paperlib.evaluation.training import evenly
-from paperlib.models.foreign import ForeignRBM, archive_updates, is_archive, read_archive
+from paperlib.models.foreign import ForeignRBM, archive_updates, is_archive
 from paperlib.models.stored import read_stored
 
 
@@ -72,7 +72,9 @@ def read_checkpoints(
     # What the user names one by one is all wanted.
     named = alone is None or updates is not None
     if alone is not None and storage.is_file(alone) and is_archive(read_stored("path", alone)):
-        readers = _of_archive(alone, updates)
+        chosen = archive_updates(alone) if updates is None else sorted(set(updates))
+        # An update that is not stored raises an error whose message names the stored ones.
+        readers = {f"update_{n}": partial(read_model, f"{alone}:update_{n}") for n in chosen}
     else:
         if updates is not None:
             raise InputError("updates: expected none, since they belong to a single archive")
@@ -124,12 +126,6 @@ def read_checkpoints(
                 f"models: expected the same kind of visible units in all, got another one in {name}"
             )
     return found
-
-
-def _of_archive(file: Path, updates: Sequence[int] | None) -> dict[str, Callable[[], ForeignRBM]]:
-    chosen = archive_updates(file) if updates is None else sorted(set(updates))
-    # An update that is not stored raises an error whose message names the stored ones.
-    return {f"update_{update}": partial(read_archive, file, update) for update in chosen}
 
 
 def _of_file(file: Path, names: str | None, width: Callable[[], int] | None) -> ForeignRBM:

@@ -21,42 +21,22 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 ===============  ====================================================================================================
 """
 
-from paperlib.kernels.blocks import chains_per_block, chains_per_shard, walks_in_threads
-from paperlib.kernels.categorical import CategoricalSampler, draw_categories
-from paperlib.kernels.draws import (
-    Beta,
-    bernoulli,
-    draw_bits,
-    draw_bits_of_logits,
-    draw_units,
-    softplus_increment,
-    sum_where,
-)
-from paperlib.kernels.matlab import MatlabUniform
-from paperlib.kernels.products import Memory
-from paperlib.kernels.replay import can_replay, replayed
-from paperlib.kernels.sampler import BipartiteSampler
-from paperlib.kernels.tempering import Ladder
-from paperlib.kernels.version import DRAWS
-
-__all__ = [
-    "DRAWS",
-    "Beta",
-    "BipartiteSampler",
-    "CategoricalSampler",
-    "Ladder",
-    "MatlabUniform",
-    "Memory",
-    "bernoulli",
-    "can_replay",
-    "chains_per_block",
-    "chains_per_shard",
-    "draw_bits",
-    "draw_bits_of_logits",
-    "draw_categories",
-    "draw_units",
-    "replayed",
-    "softplus_increment",
-    "sum_where",
-    "walks_in_threads",
-]
+from paperlib.kernels.blocks import chains_per_block as chains_per_block
+from paperlib.kernels.blocks import chains_per_shard as chains_per_shard
+from paperlib.kernels.blocks import walks_in_threads as walks_in_threads
+from paperlib.kernels.categorical import CategoricalSampler as CategoricalSampler
+from paperlib.kernels.categorical import draw_categories as draw_categories
+from paperlib.kernels.draws import Beta as Beta
+from paperlib.kernels.draws import bernoulli as bernoulli
+from paperlib.kernels.draws import draw_bits as draw_bits
+from paperlib.kernels.draws import draw_bits_of_logits as draw_bits_of_logits
+from paperlib.kernels.draws import draw_units as draw_units
+from paperlib.kernels.draws import softplus_increment as softplus_increment
+from paperlib.kernels.draws import sum_where as sum_where
+from paperlib.kernels.matlab import MatlabUniform as MatlabUniform
+from paperlib.kernels.products import Memory as Memory
+from paperlib.kernels.replay import can_replay as can_replay
+from paperlib.kernels.replay import replayed as replayed
+from paperlib.kernels.sampler import BipartiteSampler as BipartiteSampler
+from paperlib.kernels.tempering import Ladder as Ladder
+from paperlib.kernels.version import DRAWS as DRAWS

@@ -30,6 +30,7 @@ _KEY = (0x2008, 0x2015)
 _ROWS, _COLUMNS = 3, 70
 # What a compiled function gives, and what it should give.
 _Pairs: TypeAlias = Iterator[tuple[np.ndarray, Any]]
+Product: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def chosen() -> str:
@@ -95,13 +96,41 @@ def multiplies_integers() -> bool:
     """
     if chosen() == REFERENCE or not _says("_is_vnni_supported"):
         return False
-    states = (torch.arange(40 * 33) % 3 == 0).view(40, 33).to(torch.int8)
-    matrix = (torch.arange(33 * 70) * 37 % 256 - 128).view(33, 70).to(torch.int8)
+    return _multiplies(unpacked)
+
+
+@cache
+@undisturbed
+def multiplies_packed() -> bool:
+    """Whether `packed` is correct here, which rests on private functions of torch as well; only asked where `multiplies_integers`."""
+    return _multiplies(packed)
+
+
+def _multiplies(prepare: Callable[[torch.Tensor], Product]) -> bool:
+    # so many rows that their sums need more than 16 bits
+    states = (torch.arange(40 * 700) % 3 == 0).view(40, 700).to(torch.uint8)
+    matrix = (torch.arange(700 * 70) * 37 % 256 - 128).view(700, 70).to(torch.int8)
     try:
-        product = torch._int_mm(states, matrix)  # pyright: ignore[reportPrivateImportUsage]
+        product = prepare(matrix)(states)
     except Exception:
         return False
     return bool((product == (states.double() @ matrix.double())).all())
+
+
+def unpacked(matrix: torch.Tensor) -> Product:
+    """From uint8 `states`, each 0 or 1, to `states @ matrix` for an int8 matrix [n, m]."""
+    return lambda states: torch._int_mm(states.view(torch.int8), matrix)  # pyright: ignore[reportPrivateImportUsage]
+
+
+def packed(matrix: torch.Tensor) -> Product:
+    """The same in float32, in which these sums are exact, with the matrix prepared once for all products."""
+    private = torch.ops.onednn
+    weights = private.qlinear_prepack(matrix.T.contiguous(), None)
+    ones = torch.ones(matrix.shape[1], dtype=torch.float32)
+    zeros = torch.zeros(matrix.shape[1], dtype=torch.int64)
+    # no biases, a scale of one, and nothing done to the sums
+    after = None, 1.0, 0, torch.float32, "none", [], ""
+    return lambda states: private.qlinear_pointwise(states, 1.0, 0, weights, ones, zeros, *after)
 
 
 def multiplies_tiles() -> bool:
@@ -174,10 +203,10 @@ def _sum_where(cpu: Any) -> _Pairs:
     yield out, reference.sum_where(states, values)
 
 
-def _sum_selected(cpu: Any) -> _Pairs:
-    states, columns, out = _states(), _columns(), np.empty((_ROWS, 5), np.int32)
-    cpu.sum_selected(columns, states.numpy(), out)
-    yield out, reference.integer_sums(states, torch.from_numpy(columns.T.copy()))
+def _sum_rows(cpu: Any) -> _Pairs:
+    matrix, sums = _columns().T.copy(), np.empty((_ROWS, 5), np.int32)
+    cpu.sum_rows(matrix, _states().numpy(), sums)
+    yield sums, reference.integer_sums(_states(), torch.from_numpy(matrix))
 
 
 def _add_changed_rows(cpu: Any) -> _Pairs:
@@ -226,44 +255,83 @@ def _draw_at(cpu: Any) -> _Pairs:
     for inputs in (_sums(), 100 * _logits()):
         out = np.empty((_ROWS, _COLUMNS), bool)
         given = inputs.numpy(), 0.01, offsets.numpy(), ladder.numbers()
-        cpu.draw_at(*given, tuple(map(np.uint32, _KEY)), out)
+        cpu.draw_at(*given, np.array(_KEY, np.uint32), out)
         yield out, _drawn(reference.scale_sums(inputs, factors, offset))
 
 
+def _model() -> tuple[Any, ...]:
+    """See `paperlib.kernels.cpu.Model`; enough hidden units for rows to be added eight at a time."""
+    columns, (hidden_bias, bias_difference, _) = _columns(30), _logits().numpy()
+    biases = hidden_bias[:30].copy(), _logits().numpy(), bias_difference
+    return columns.T.copy(), columns, 1e-4, *biases
+
+
+def _gibbs(ladder: Ladder, inputs: torch.Tensor) -> torch.Tensor:
+    """What `draw_visible` should give."""
+    _, columns, scale, _, biases, _ = _model()
+    betas, offset = ladder.pairs(0)[0], torch.from_numpy(biases)[ladder.temperature_of()]
+    h = _drawn(betas.float()[:, None] * inputs)
+    sums = reference.integer_sums(h, torch.from_numpy(columns))
+    return _drawn(reference.scale_sums(sums, (scale * betas).float(), offset))
+
+
 def _draw_visible(cpu: Any) -> _Pairs:
-    # enough hidden units for rows to be added eight at a time
-    inputs, columns, biases = _logits()[:, :30].contiguous(), _columns(30), _logits()
-    ladder, v = _ladder(), np.empty((_ROWS, _COLUMNS), bool)
-    keys = tuple(map(np.uint32, 2 * _KEY))
-    cpu.draw_visible(inputs.numpy(), ladder.numbers(), keys, columns, 1e-4, biases.numpy(), v)
-    betas, offset = ladder.pairs(0)[0], biases[ladder.temperature_of()]
-    sums = reference.integer_sums(
-        _drawn(betas.float()[:, None] * inputs), torch.from_numpy(columns)
-    )
-    yield v, _drawn(reference.scale_sums(sums, (1e-4 * betas).float(), offset))
+    inputs, v = _logits()[:, :30].contiguous(), np.empty((_ROWS, _COLUMNS), bool)
+    given = inputs.numpy(), _model(), _ladder().numbers(), np.array(2 * _KEY, np.uint32)
+    cpu.draw_visible(*given, v)
+    yield v, _gibbs(_ladder(), inputs)
+
+
+def _exchanged(ladder: Ladder, v: torch.Tensor, uniform: torch.Tensor) -> tuple[Any, ...]:
+    """The sums of the products of `v`, and what `exchange` should give; the ladder's chains swap."""
+    rows, _, scale, hidden_bias, _, bias_difference = _model()
+    sums = reference.integer_sums(v, torch.from_numpy(rows))
+    factors = torch.full((_ROWS,), scale)
+    inputs = reference.scale_sums(sums, factors, torch.from_numpy(hidden_bias))
+    bias_sums, halves = reference.sum_where(v, torch.from_numpy(bias_difference)), []
+    for parity in (0, 1):
+        betas, partners = ladder.pairs(parity)
+        lower, change = torch.minimum(betas, partners)[:, None], partners - betas
+        part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
+        halves.append((part * change.sign() + bias_sums * change)[ladder.chain_at])
+        reference.swap(halves[-1], uniform[1 + 3 * parity].view(1, 1), parity, ladder.chain_at)
+    return sums, (inputs, bias_sums, torch.stack(halves), ladder.ends())
+
+
+def _left(*steps: int) -> tuple[np.ndarray, ...]:
+    """Room for what `exchange`, or `temper` for each of so many steps, gives."""
+    ratios, ends = np.empty((*steps, 2, 1, _ROWS)), np.empty((*steps, 1, 2), np.int64)
+    return np.empty((_ROWS, 30), np.float32), np.empty(_ROWS), ratios, ends
+
+
+# One pair swaps in any case, the other only if it always does.
+_UNIFORM = torch.tensor([[2.0, 0, 2, 2, 1, 2], [2, 1, 2, 2, 0, 2]], dtype=torch.float64)
 
 
 def _exchange(cpu: Any) -> _Pairs:
-    v, (hidden_bias, bias_difference, _) = _states(), _logits()
-    inputs = reference.scale_sums(_sums(), torch.full((_ROWS,), 0.01), hidden_bias)
-    bias_sums = reference.sum_where(v, bias_difference)
-    # one pair swaps in any case, the other only if it always does
-    for number in (0.0, 1.0):
-        ours, theirs = _ladder(), _ladder()
-        uniform = torch.tensor([2, number, 2, 2, 1 - number, 2], dtype=torch.float64)
-        results = np.empty(inputs.shape, np.float32), np.empty(_ROWS), np.empty((2, 1, _ROWS))
-        given = hidden_bias.numpy(), v.numpy(), bias_difference.numpy(), ours.numbers()
-        cpu.exchange(_sums().numpy(), 0.01, *given, uniform.numpy(), *results)
-        for parity in (0, 1):
-            betas, partners = theirs.pairs(parity)
-            lower, change = torch.minimum(betas, partners)[:, None], partners - betas
-            part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
-            ratios = (part * change.sign() + bias_sums * change)[theirs.chain_at]
-            yield results[2][parity], ratios
-            own = uniform[1 + 3 * parity].view(1, 1)
-            reference.swap(ratios, own, parity, theirs.chain_at)
-        yield from zip(results, (inputs, bias_sums), strict=False)
+    for uniform in _UNIFORM:
+        ours, theirs, found = _ladder(), _ladder(), _left()
+        sums, expected = _exchanged(theirs, _states(), uniform)
+        given = sums.numpy(), _states().numpy(), _model(), ours.numbers(), uniform.numpy()
+        cpu.exchange(*given, *found)
+        yield from zip(found, expected, strict=True)
         yield ours.chain_at.numpy(), theirs.chain_at
+
+
+def _temper(cpu: Any) -> _Pairs:
+    ours, theirs, (one, two) = _ladder(), _ladder(), map(torch.Generator, 2 * ["cpu"])
+    for keys, uniform in zip(*ours.draws(one, 2), strict=True):
+        yield keys.view(np.int64), torch.randint(2**63 - 1, (2,), generator=two)
+        yield uniform, torch.rand(6, dtype=torch.float64, generator=two)
+    inputs, v, found = _logits()[:, :30], np.empty((_ROWS, _COLUMNS), bool), _left(2)
+    found[0][:] = inputs
+    keys = np.array(2 * [2 * _KEY], np.uint32)
+    cpu.temper(_model(), ours.numbers(), keys, _UNIFORM.numpy(), v, *found)
+    for t in range(2):
+        drawn = _gibbs(theirs, inputs)
+        _, (inputs, bias_sums, *left) = _exchanged(theirs, drawn, _UNIFORM[t])
+        yield from zip((each[t] for each in found[2:]), left, strict=True)
+    yield from zip((v, *found[:2]), (drawn, inputs, bias_sums), strict=True)
 
 
 def _matlab_uniform(cpu: Any) -> _Pairs:
@@ -283,12 +351,13 @@ _CHECKS: dict[str, tuple[Callable[[Any], _Pairs], float, float]] = {
     "draw_below": (_draw_below, 0, 0),
     "softplus_increment": (_softplus_increment, 1e-5, 1e-5),
     "sum_where": (_sum_where, 0, 1e-9),
-    "sum_selected": (_sum_selected, 0, 0),
+    "sum_rows": (_sum_rows, 0, 0),
     "add_changed_rows": (_add_changed_rows, 0, 0),
     "join_pieces": (_join_pieces, 0, 0),
     "scale_sums": (_scale_sums, 1e-5, 1e-5),
     "draw_visible": (_draw_visible, 0, 0),
     "draw_at": (_draw_at, 0, 0),
     "exchange": (_exchange, 1e-5, 1e-5),
+    "temper": (_temper, 1e-5, 1e-5),
     "matlab_uniform": (_matlab_uniform, 0, 0),
 }

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
-from numba import float32, int16, int32, njit, uint32, uint64
+from numba import float32, int32, njit, uint32, uint64
 from numba.extending import intrinsic
 
 from paperlib.kernels import reference
@@ -49,6 +49,9 @@ _intrinsic: Any = intrinsic
 _COUNTERS_AT_A_TIME = 512
 # The betas [N] and `chain_at` [R, N], and for a part of all chains the place of its first one, and how many these are.
 Ladder: TypeAlias = tuple[np.ndarray, np.ndarray, int, int]
+# Of an RBM: int16 weights [D, M] and their transpose, the number for which one unit of these stands, biases of the hidden units [M], those of
+# the visible ones at each temperature [N, D], and the latter at beta = 1 minus those at beta = 0, [D].
+Model: TypeAlias = tuple[np.ndarray, np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]
 # The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
 
@@ -248,6 +251,19 @@ def _add_rows(
 
 
 @_compile
+def sum_rows(matrix: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
+    """`sums = states @ matrix`: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m]; for few chains or weights."""
+    on = np.empty(len(matrix) + 1, np.int64)
+    for chain in range(len(states)):
+        num_on = 0
+        for j in range(len(matrix)):
+            on[num_on] = j
+            num_on += states[chain, j]
+        sums[chain] = 0
+        _add_rows(matrix, on, num_on, int32(1), sums[chain])
+
+
+@_compile
 def add_changed_rows(
     matrix: np.ndarray,
     states: np.ndarray,
@@ -279,32 +295,6 @@ def add_changed_rows(
 
 
 @_compile
-def sum_selected(columns: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
-    """`sums = states @ columns.T`: int16 `columns` [m, n], bool `states` [chains, n], int32 `sums` [chains, m]; for a small m."""
-    count, width = columns.shape
-    # of the columns' type, since sums of products of two 16-bit numbers are one vector instruction
-    on = np.empty(width, np.int16)
-    grouped = count - count % 4
-    for i in range(len(states)):
-        for j in range(width):
-            on[j] = int16(states[i, j])
-        for k in range(0, grouped, 4):
-            a, b, c, d = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-            sum_a, sum_b, sum_c, sum_d = int32(0), int32(0), int32(0), int32(0)
-            for j in range(width):
-                sum_a = int32(sum_a + int32(int32(a[j]) * int32(on[j])))
-                sum_b = int32(sum_b + int32(int32(b[j]) * int32(on[j])))
-                sum_c = int32(sum_c + int32(int32(c[j]) * int32(on[j])))
-                sum_d = int32(sum_d + int32(int32(d[j]) * int32(on[j])))
-            sums[i, k], sums[i, k + 1], sums[i, k + 2], sums[i, k + 3] = sum_a, sum_b, sum_c, sum_d
-        for k in range(grouped, count):
-            a, sum_a = columns[k], int32(0)
-            for j in range(width):
-                sum_a = int32(sum_a + int32(int32(a[j]) * int32(on[j])))
-            sums[i, k] = sum_a
-
-
-@_compile
 def scale_sums(sums: np.ndarray, factors: np.ndarray, offset: np.ndarray, out: np.ndarray) -> None:
     """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m]; a single factor or row of `offset` applies to every i."""
     rows, columns = out.shape
@@ -332,7 +322,7 @@ def draw_at(
     scale: float,
     offsets: np.ndarray,
     ladder: Ladder,
-    key: tuple[np.uint32, np.uint32],
+    key: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Draw `out` [chains, n] with the logits `offsets[k] + betas[k] * scale * inputs`, each chain at its own temperature k.
@@ -388,22 +378,21 @@ def _swap(
 @_compile
 def exchange(
     sums: np.ndarray,
-    scale: float,
-    hidden_bias: np.ndarray,
     v: np.ndarray,
-    bias_difference: np.ndarray,
+    model: Model,
     ladder: Ladder,
     uniform: np.ndarray,
     hidden_input: np.ndarray,
     bias_sums: np.ndarray,
     ratios: np.ndarray,
+    ends: np.ndarray,
 ) -> None:
     """After a Gibbs step to `v`, with the `sums` of its products: what a state holds of it, and the even and the odd swaps.
 
-    Fills `hidden_input` [chains, M], `bias_sums` [chains] and `ratios` [2, R, N], and swaps the chains of `ladder`; `uniform` is
-    `paperlib.kernels.tempering.Ladder.uniform`.
+    Fills `hidden_input` [chains, M], `bias_sums` [chains], `ratios` [2, R, N] and `ends` [R, 2], and swaps the chains of `ladder`; `uniform`
+    is a row of those of `paperlib.kernels.tempering.Ladder.draws`.
     """
-    betas, chain_at, start, total = ladder
+    (_, _, scale, hidden_bias, _, bias_difference), (betas, chain_at, start, total) = model, ladder
     scale_sums(sums, np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
     sum_where(v, bias_difference, bias_sums)
     lowers, steps = np.empty(len(v), np.float32), np.empty(len(v), np.float32)
@@ -419,46 +408,45 @@ def exchange(
         pairs = (len(betas) - parity) // 2
         own = parity * (total // len(betas)) * (len(betas) // 2) + start // len(betas) * pairs
         _swap(increments, bias_sums, betas, uniform[own:], parity, chain_at, ratios[parity])
+    ends[:, 0], ends[:, 1] = chain_at[:, 0] + start, chain_at[:, -1] + start
 
 
 @_compile
 def draw_visible(
-    hidden_input: np.ndarray,
-    ladder: Ladder,
-    keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
-    columns: np.ndarray,
-    scale: float,
-    biases: np.ndarray,
-    v: np.ndarray,
+    hidden_input: np.ndarray, model: Model, ladder: Ladder, keys: np.ndarray, v: np.ndarray
 ) -> None:
     """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
 
-    Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. The weights are
-    `scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first.
+    Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. `keys` are those of the two
+    draws, each with its lower half first.
     """
-    betas, chain_at, start, total = ladder
-    h, width, first = np.empty(hidden_input.shape, np.bool_), v.shape[1], uint32(0)
-    if len(betas) == 1 and total == len(h):
-        beta, inputs, flat = float32(betas[0]), hidden_input.reshape(-1), h.reshape(-1)
-        draw_bits(inputs, beta, keys[0], keys[1], first, 0, h.size, flat)
-    else:
-        none = np.zeros((len(betas), h.shape[1]), np.float32)
-        draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
-    logits, sums = np.empty(v.shape, np.float32), np.empty(width, np.int32)
-    on = np.empty(h.shape[1] + 1, np.int64)
-    for replica in range(len(chain_at)):
-        for k in range(len(betas)):
-            factor, chain = float32(betas[k] * scale), chain_at[replica, k]
-            num_on = 0
-            for j in range(h.shape[1]):
-                on[num_on] = j
-                num_on += h[chain, j]
-            sums[:] = 0
-            _add_rows(columns, on, num_on, int32(1), sums)
-            for j in range(width):
-                logits[chain, j] = biases[k, j] + factor * float32(sums[j])
-    start, total, drawn = start * width, total * width, v.reshape(-1)
-    draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], first, start, total, drawn)
+    _, columns, scale, _, biases, _ = model
+    h, sums = np.empty(hidden_input.shape, np.bool_), np.empty(v.shape, np.int32)
+    none = np.zeros((len(biases), h.shape[1]), np.float32)
+    draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
+    sum_rows(columns, h, sums)
+    draw_at(sums, scale, biases, ladder, keys[2:], v)
+
+
+@_compile
+def temper(
+    model: Model,
+    ladder: Ladder,
+    keys: np.ndarray,
+    uniform: np.ndarray,
+    v: np.ndarray,
+    hidden_input: np.ndarray,
+    bias_sums: np.ndarray,
+    ratios: np.ndarray,
+    ends: np.ndarray,
+) -> None:
+    """Steps of parallel tempering of a small RBM, one for each row of `keys`, `uniform`, `ratios` and `ends`."""
+    sums = np.empty(hidden_input.shape, np.int32)
+    for t in range(len(keys)):
+        draw_visible(hidden_input, model, ladder, keys[t], v)
+        sum_rows(model[0], v, sums)
+        left = hidden_input, bias_sums, ratios[t], ends[t]
+        exchange(sums, v, model, ladder, uniform[t], *left)
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

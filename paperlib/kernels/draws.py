@@ -133,10 +133,10 @@ def draw_bits_of_logits(
     return torch.from_numpy(bits)
 
 
-def draw_keys(generator: torch.Generator, count: int) -> tuple[np.uint32, ...]:
-    """Keys for `count` calls of functions that draw with them: the lower and the upper half of each."""
-    keys = torch.randint(2**63 - 1, (count,), generator=generator, device="cpu").tolist()
-    return tuple([np.uint32(half) for key in keys for half in (key & 0xFFFFFFFF, key >> 32)])
+def draw_keys(generator: torch.Generator, count: int) -> np.ndarray:
+    """Keys for `count` calls of functions that draw with them: the lower and the upper half of each, uint32 [2 count]."""
+    keys = torch.randint(2**63 - 1, (count,), generator=generator, device="cpu")
+    return keys.numpy().view(np.uint32)
 
 
 def _draw_bits_on_gpu(logits: Tensor, generator: torch.Generator, factor: Beta) -> Tensor:

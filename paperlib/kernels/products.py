@@ -29,7 +29,14 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import reference
-from paperlib.kernels.capability import compiled, multiplies_integers, multiplies_tiles
+from paperlib.kernels.capability import (
+    compiled,
+    multiplies_integers,
+    multiplies_packed,
+    multiplies_tiles,
+    packed,
+    unpacked,
+)
 from paperlib.kernels.draws import Beta, column, for_each_row
 from paperlib.surroundings import autocasts, undisturbed
 
@@ -41,8 +48,10 @@ _FAST_INTEGERS = multiplies_integers()
 # Adding single rows is slower per row than a full product by about this factor, which is largest with instructions for whole tiles
 # of a matrix (AMX).
 _COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
-# To prepare the matrix for a full product of integers takes as long as the products of about so many chains.
+# To prepare the matrix for a full product of integers takes as long as the products of about so many chains. A large matrix is prepared
+# once, where that is possible; the product of a smaller one takes longer that way.
 _CHAINS_OF_A_CALL = 60
+_FEWEST_PACKED = 150_000
 # With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
 # With fewer weights times chains, to call torch takes longer than the sums.
@@ -107,18 +116,28 @@ class _PlainProduct(BinaryProduct):
 
 
 class IntegerProduct(BinaryProduct):
-    """Exact sums of 16-bit integers, for float32 on a CPU; one unit of the integers stands for `scale`."""
+    """Exact sums of 16-bit integers, `rows` [n, m], for float32 on a CPU; one unit of the integers stands for `scale`."""
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
         fixed = torch.round(matrix.double() / scale).to(torch.int32)
         super().__init__((fixed.double() * scale).float())
         self.scale = scale
-        self._fixed = fixed.to(torch.int16).numpy()
+        self.rows = fixed.to(torch.int16).numpy()
+        # With few columns, all sums are always computed anew.
+        self.narrow = matrix.shape[1] < _FEWEST_COLUMNS
         # Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
         self.fast_integers = _FAST_INTEGERS
         upper = (fixed + 128) >> 8
         pieces = torch.cat([upper, fixed - 256 * upper], 1)
-        self._pieces = pieces.to(torch.int8 if self.fast_integers else torch.float32)
+        self._chains_of_a_call = 0
+        if not self.fast_integers:
+            numbers = pieces.float()
+            self._multiply = lambda states: states.float() @ numbers
+        elif matrix.numel() >= _FEWEST_PACKED and multiplies_packed():
+            self._multiply = packed(pieces.to(torch.int8))
+        else:
+            self._multiply = unpacked(pieces.to(torch.int8))
+            self._chains_of_a_call = _CHAINS_OF_A_CALL
 
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
@@ -134,7 +153,7 @@ class IntegerProduct(BinaryProduct):
 
     def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
         """`states @ matrix` in units of the scale, int32 [chains, m]; must not be changed."""
-        if memory is None:
+        if memory is None or self.narrow:
             return self._all_sums(states)
         remembered = memory.get(self)
         if remembered is None or remembered[0].shape != states.shape:
@@ -142,11 +161,11 @@ class IntegerProduct(BinaryProduct):
             return memory[self][1]
         last_states, sums = remembered
         changed = states != last_states
-        enough = (len(states) + _CHAINS_OF_A_CALL * self.fast_integers) * self._rows
+        enough = (len(states) + self._chains_of_a_call) * self._rows
         few = np.count_nonzero(changed) * _COST_OF_A_ROW < enough
         add_changed_rows = compiled("add_changed_rows") if few else None
         if add_changed_rows is not None:
-            add_changed_rows(self._fixed, states, np.flatnonzero(changed), last_states, sums)
+            add_changed_rows(self.rows, states, np.flatnonzero(changed), last_states, sums)
             return sums
         # Nothing is remembered while it is being changed, so that a call that is interrupted leaves nothing wrong behind.
         del memory[self]
@@ -158,42 +177,19 @@ class IntegerProduct(BinaryProduct):
 
     def _all_sums(self, states: np.ndarray, sums: np.ndarray | None = None) -> np.ndarray:
         """All sums anew, in the memory of the given ones if there are any."""
-        join_pieces = compiled("join_pieces")
-        if join_pieces is None:
-            return self._reference_sums(states)
-        if self.fast_integers:
-            numbers = torch.from_numpy(states.view(np.int8))
-            pieces = torch._int_mm(numbers, self._pieces)  # pyright: ignore[reportPrivateImportUsage]
-        else:
-            pieces = torch.from_numpy(states.view(np.uint8)).float() @ self._pieces
+        few = states.size * self._columns <= _FEWEST_TERMS
+        few |= self.narrow and not self.fast_integers
+        add_up = compiled("sum_rows" if few else "join_pieces")
+        if add_up is None:
+            given = torch.from_numpy(states), torch.from_numpy(self.rows)
+            return reference.integer_sums(*given).numpy()
         if sums is None:
             sums = np.empty((len(states), self._columns), np.int32)
-        join_pieces(pieces.numpy(), sums)
-        return sums
-
-    def _reference_sums(self, states: np.ndarray) -> np.ndarray:
-        return reference.integer_sums(
-            torch.from_numpy(states), torch.from_numpy(self._fixed)
-        ).numpy()
-
-
-class NarrowIntegerProduct(IntegerProduct):
-    """The same with few columns, where sums over all units are always computed anew."""
-
-    def __init__(self, matrix: Tensor, scale: float) -> None:
-        super().__init__(matrix, scale)
-        # int16 [m, n], in units of the scale
-        self.columns = np.ascontiguousarray(self._fixed.T)
-
-    def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
-        """`states @ matrix` in units of the scale, int32 [chains, m]."""
-        if self.fast_integers and len(states) * self._fixed.size > _FEWEST_TERMS:
-            return self._all_sums(states)
-        sum_selected = compiled("sum_selected")
-        if sum_selected is None:
-            return self._reference_sums(states)
-        sums = np.empty((len(states), self._columns), np.int32)
-        sum_selected(self.columns, states, sums)
+        if few:
+            add_up(self.rows, states, sums)
+            return sums
+        pieces = self._multiply(torch.from_numpy(states.view(np.uint8)))
+        add_up(pieces.numpy(), sums)
         return sums
 
 
@@ -229,9 +225,7 @@ def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
         return _HalvesProduct(matrix)
     # for the matrix and its transpose alike, since rounding only one of them would make another model
     if matrix.is_cpu and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
-        narrow = matrix.shape[1] < _FEWEST_COLUMNS
-        kind = NarrowIntegerProduct if narrow else IntegerProduct
-        return kind(matrix, largest.item() / _LARGEST)
+        return IntegerProduct(matrix, largest.item() / _LARGEST)
     return _PlainProduct(matrix)
 
 

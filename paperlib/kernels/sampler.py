@@ -6,6 +6,7 @@ Other types of units are added here: a path between models with other units need
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -20,16 +21,17 @@ from paperlib.kernels.products import (
     BinaryProduct,
     IntegerProduct,
     Memory,
-    NarrowIntegerProduct,
     binary_product,
 )
 from paperlib.kernels.tempering import Ladder
 from paperlib.numerics import softplus
 from paperlib.surroundings import undisturbed
 
-# The compiled functions of a step of parallel tempering, around its two products; the first draws and multiplies at once.
-_EXCHANGE = ("draw_visible", "draw_at", "exchange")
-Exchange: TypeAlias = Callable[[Tensor, torch.Generator, Memory], tuple[Tensor, ...]]
+# The compiled functions of parallel tempering: one for all that steps do, and two around the two products of a step.
+_TEMPERING = ("temper", "draw_at", "exchange")
+# With fewer weights times chains, compiled sums over single rows cost less than to leave the compiled function for torch's product.
+_FEWEST_TERMS = 700_000
+Temper: TypeAlias = Callable[[Tensor, torch.Generator, Memory, int], tuple[Tensor, ...]]
 
 
 class BipartiteSampler:
@@ -149,22 +151,16 @@ class BipartiteSampler:
         beta, product = betas[0], self._to_hidden
         alone = len(betas) == 1 and first == 0 and not isinstance(beta, Tensor)
         plain = self._draws_bits and visible_bias.ndim == 1
-        if alone and plain and isinstance(product, NarrowIntegerProduct):
+        if alone and plain and isinstance(product, IntegerProduct) and product.narrow:
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
-                chains = hidden_input.shape[0]
-                v = np.empty((chains, visible_bias.shape[0]), bool)
                 # A single function, since the interpreter would take a third of the time with few hidden units.
-                draw_visible(
-                    hidden_input.contiguous().numpy(),
-                    # every chain alone is a replica
-                    (np.array([beta], np.float64), np.arange(chains)[:, None], 0, chains),
-                    draw_keys(generator, 2),
-                    product.columns,
-                    product.scale,
-                    visible_bias.contiguous().numpy()[None],
-                    v,
-                )
+                inputs, bias = hidden_input.contiguous().numpy(), visible_bias.contiguous().numpy()
+                model = *self._fixed, bias[None], bias
+                v = np.empty((len(inputs), len(bias)), bool)
+                # every chain alone is a replica
+                ladder = np.array([beta], float), np.arange(len(inputs))[:, None], 0, len(inputs)
+                draw_visible(inputs, model, ladder, draw_keys(generator, 2), v)
                 return torch.from_numpy(v)
         visible_input = self._visible_input(
             hidden_input, betas, visible_bias, generator, memory, first
@@ -172,18 +168,18 @@ class BipartiteSampler:
         return self._draw(visible_input, generator, first)
 
     @property
-    def exchanges(self) -> bool:
-        """Whether `exchange` can be called: for one group of hidden units and binary visible ones, in float32 on a CPU."""
+    def tempers(self) -> bool:
+        """Whether `temper` can be called: for one group of hidden units and binary visible ones, in float32 on a CPU."""
         products = (self._to_hidden, *self._to_visible)
         suited = all(isinstance(product, IntegerProduct) for product in products)
         suited = suited and self._draws_bits and self._undivided
-        return suited and all(compiled(name) is not None for name in _EXCHANGE)
+        return suited and all(compiled(name) is not None for name in _TEMPERING)
 
-    def exchange(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Exchange:
-        """What takes a step of parallel tempering: a Gibbs step of each chain at its temperature, then swaps of the even and the odd pairs.
+    def temper(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Temper:
+        """What takes steps of parallel tempering: a Gibbs step of each chain at its temperature, then swaps of the even and the odd pairs.
 
-        It comes to the same bits as the three calls of `paperlib.annealing.path.AnnealingPath.tempering_step`. Those take some forty small
-        operations, whose overhead is most of the time with narrow layers.
+        It comes to the same bits as the three calls of `paperlib.annealing.path.AnnealingPath.tempering_steps`. Those take some forty small
+        operations a step, whose overhead is most of the time with narrow layers.
 
         Parameters
         ----------
@@ -197,43 +193,48 @@ class BipartiteSampler:
         Returns
         -------
         function
-            From the inputs to the hidden units [chains, M], a generator and the memory of the chains it makes the visible units, bool
-            [chains, D], their inputs to the hidden units, the sums of `bias_difference` over the units that are on, float64 [chains], and
-            the log-ratios, float64 [2, R, N].
+            From the inputs to the hidden units [chains, M], a generator, the memory of the chains and a number of steps T it makes the visible
+            units, bool [chains, D], their inputs to the hidden units, the sums of `bias_difference` over the units that are on, float64
+            [chains], and what each step leaves: the log-ratios, float64 [T, 2, R, N], and the chains at both ends, int64 [T, R, 2].
         """
-        draw_at_once, draw_at, exchange = cast(Any, map(compiled, _EXCHANGE))
+        temper, draw_at, exchange = cast(Any, map(compiled, _TEMPERING))
         to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
-        given = self._hidden_bias, visible_biases, bias_difference
-        hidden_bias, biases, difference = (tensor.contiguous().numpy() for tensor in given)
-        none = np.zeros((len(biases), len(hidden_bias)), np.float32)
-        scale, narrow = to_hidden.scale, isinstance(to_hidden, NarrowIntegerProduct)
+        biases = visible_biases.contiguous().numpy()
+        model = *self._fixed, biases, bias_difference.contiguous().numpy()
+        rows, scale = to_hidden.rows, to_hidden.scale
+        chains, visible, hidden = ladder.num_chains, *rows.shape
+        none = np.zeros((len(biases), hidden), np.float32)
 
-        def step(
-            hidden_input: Tensor, generator: torch.Generator, memory: Memory
+        def take(
+            hidden_input: Tensor, generator: torch.Generator, memory: Memory, count: int
         ) -> tuple[Tensor, ...]:
-            shape, numbers = (ladder.num_chains, len(hidden_bias)), ladder.numbers()
-            if hidden_input.shape != shape:
+            if hidden_input.shape != (chains, hidden):
                 raise InputError(
-                    f"state: expected inputs of shape {list(shape)}, got {list(hidden_input.shape)}"
+                    f"state: expected inputs of shape {[chains, hidden]}, got {list(hidden_input.shape)}"
                 )
-            keys, uniform = draw_keys(generator, 2), ladder.uniform(generator).numpy()
-            inputs, v = (
-                hidden_input.contiguous().numpy(),
-                np.empty((shape[0], len(difference)), bool),
-            )
-            if narrow:
-                draw_at_once(inputs, numbers, keys, to_hidden.columns, scale, biases, v)
+            numbers, (keys, uniform) = ladder.numbers(), ladder.draws(generator, count)
+            v, inputs = np.empty((chains, visible), bool), np.array(hidden_input.numpy(), order="C")
+            bias_sums, ratios = np.empty(chains), np.empty((count, 2, *ladder.chain_at.shape))
+            ends = np.empty((count, ladder.num_replicas, 2), np.int64)
+            if chains * rows.size < _FEWEST_TERMS:
+                temper(model, numbers, keys, uniform, v, inputs, bias_sums, ratios, ends)
             else:
-                h = np.empty(shape, bool)
-                draw_at(inputs, 1.0, none, numbers, keys[:2], h)
-                draw_at(to_visible.sums(h, memory), scale, biases, numbers, keys[2:], v)
-            drawn = to_hidden.sums(v, memory), scale, hidden_bias, v, difference
-            ratios = np.empty((2, ladder.num_replicas, len(ladder.betas)))
-            results = np.empty(shape, np.float32), np.empty(shape[0]), ratios
-            exchange(*drawn, numbers, uniform, *results)
-            return tuple(map(torch.from_numpy, (v, *results)))
+                h = np.empty(inputs.shape, bool)
+                for t in range(count):
+                    draw_at(inputs, 1.0, none, numbers, keys[t, :2], h)
+                    sums = to_visible.sums(h, memory)
+                    draw_at(sums, scale, biases, numbers, keys[t, 2:], v)
+                    left = inputs, bias_sums, ratios[t], ends[t]
+                    exchange(to_hidden.sums(v, memory), v, model, numbers, uniform[t], *left)
+            return tuple(map(torch.from_numpy, (v, inputs, bias_sums, ratios, ends)))
 
-        return step
+        return take
+
+    @cached_property
+    def _fixed(self) -> tuple[Any, ...]:
+        """What `paperlib.kernels.cpu.Model` begins with; only where the products are integer ones."""
+        to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
+        return to_hidden.rows, to_visible.rows, to_hidden.scale, self._hidden_bias.numpy()
 
     def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         """The visible units given their inputs."""
@@ -270,7 +271,8 @@ class BipartiteSampler:
 
     def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:
         """A group's `log_sums` at beta = 1 with weights that are not rounded, minus the actual `log_sums`; float64 [chains]."""
-        if not self._to_hidden.rounded:
+        # at the start of a path no hidden unit may have a weight
+        if not self._to_hidden.rounded or not range(self._num_hidden)[group]:
             return torch.zeros(len(v), dtype=torch.float64, device=v.device)
         exact = undisturbed(torch.addmm)(
             self._hidden_bias[group], v.to(self._weights.dtype), self._weights[:, group]

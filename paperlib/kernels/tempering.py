@@ -94,12 +94,20 @@ class Ladder:
     def swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
         """Let the pairs of this parity swap, given ln f at the partner's beta minus ln f at its own for the chain at each temperature, [R, N]."""
         shape = self.all_replicas, (len(self.betas) - parity) // 2
-        uniform = self._uniform(shape, generator)[self.first :][: self.num_replicas]
-        reference.swap(ratios, uniform, parity, self.chain_at)
+        uniform = torch.rand(
+            shape, dtype=torch.float64, device=self.betas.device, generator=generator
+        )
+        own = uniform[self.first :][: self.num_replicas]
+        reference.swap(ratios, own, parity, self.chain_at)
 
-    def uniform(self, generator: torch.Generator) -> Tensor:
-        """The numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N - 1)]."""
-        return self._uniform((self.place[1] - self.all_replicas,), generator)
+    def draws(self, generator: torch.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The random numbers of so many steps, from a generator on the CPU, as if they were drawn one step after the other.
 
-    def _uniform(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        return torch.rand(shape, dtype=torch.float64, device=self.betas.device, generator=generator)
+        A row for each step: two keys, uint32 [4], the lower half of each first, as from `paperlib.kernels.draws.draw_keys`; and the uniform
+        numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N - 1)].
+        """
+        raw = torch.empty((count, 2 + self.place[1] - self.all_replicas), dtype=torch.int64)
+        # torch makes each of its numbers from 64 bits: integers by the remainder, fractions from the lowest 53
+        bits = raw.random_(-(2**63), None, generator=generator).numpy()
+        keys = bits[:, :2].view(np.uint64) % np.uint64(2**63 - 1)
+        return keys.view(np.uint32), (bits[:, 2:] & (2**53 - 1)) * 2.0**-53

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from paperlib.errors import InputError
 from paperlib.learning.recipe import check_recipe
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import seeded_generator
+from paperlib.threads import step_bar
 from paperlib.validation import ArrayLike, as_binary
 
 # Images processed at once: with 500 components in float32, their responsibilities take 10 MB.
@@ -140,12 +140,8 @@ def train_mixture(
     data = train.to(torch.uint8)
     generator = seeded_generator(seed)
     best: tuple[BernoulliMixture, list[float]] | None = None
-    with tqdm(
-        total=recipe.restarts * recipe.max_iterations,
-        desc=f"EM {recipe.num_components}",
-        unit="step",
-        disable=None if progress is None else not progress,
-    ) as bar:
+    most = recipe.restarts * recipe.max_iterations
+    with step_bar(most, f"EM {recipe.num_components}", progress) as bar:
         for restart in range(recipe.restarts):
             mixture = _random_start(recipe, data, generator, dtype)
             objectives: list[float] = []

@@ -5,29 +5,17 @@ states of one whose matrix does not. Invariance, the property of Markov chains t
 `paperlib.annealing`.
 """
 
-from paperlib.mcmc.belief_propagation import BeliefPropagation, loopy_belief_propagation
-from paperlib.mcmc.diagnostics import autocorrelation, autocorrelation_time
-from paperlib.mcmc.gibbs import gibbs_sweep, gibbs_update
-from paperlib.mcmc.markov_chain import MarkovChain, total_variation
-from paperlib.mcmc.metropolis import (
-    acceptance_matrix,
-    metropolis_hastings_chain,
-    metropolis_samples,
-)
+from paperlib.mcmc.belief_propagation import BeliefPropagation as BeliefPropagation
+from paperlib.mcmc.belief_propagation import loopy_belief_propagation as loopy_belief_propagation
+from paperlib.mcmc.diagnostics import autocorrelation as autocorrelation
+from paperlib.mcmc.diagnostics import autocorrelation_time as autocorrelation_time
+from paperlib.mcmc.gibbs import gibbs_sweep as gibbs_sweep
+from paperlib.mcmc.gibbs import gibbs_update as gibbs_update
+from paperlib.mcmc.markov_chain import MarkovChain as MarkovChain
+from paperlib.mcmc.markov_chain import total_variation as total_variation
+from paperlib.mcmc.metropolis import acceptance_matrix as acceptance_matrix
+from paperlib.mcmc.metropolis import metropolis_hastings_chain as metropolis_hastings_chain
+from paperlib.mcmc.metropolis import metropolis_samples as metropolis_samples
 from paperlib.surroundings import undisturbed_in
-
-__all__ = [
-    "BeliefPropagation",
-    "MarkovChain",
-    "acceptance_matrix",
-    "autocorrelation",
-    "autocorrelation_time",
-    "gibbs_sweep",
-    "gibbs_update",
-    "loopy_belief_propagation",
-    "metropolis_hastings_chain",
-    "metropolis_samples",
-    "total_variation",
-]
 
 undisturbed_in(__name__)

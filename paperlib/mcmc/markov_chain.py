@@ -140,17 +140,6 @@ class MarkovChain:
     def _edges(self) -> Tensor:
         return self.transition > 0
 
-    def first_return_probs(self, max_steps: int) -> Tensor:
-        """Probability that the first return to a state takes exactly n steps, [max_steps, S]; row 0 is for n = 1."""
-        steps = require_count("max_steps", max_steps)
-        # Row x: the distribution of chains that began in x and have not been back yet.
-        away = self.transition.clone()
-        returned = []
-        for _ in range(steps):
-            returned.append(away.diagonal().clone())
-            away = away.clone().fill_diagonal_(0) @ self.transition
-        return torch.stack(returned)
-
     # ---- the long run
 
     @cached_property

@@ -1,46 +1,29 @@
 """Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
 
 from paperlib.surroundings import undisturbed_in
-from paperlib.variational.elbo import evidence_lower_bound, factorial_log_probs, kl_divergence
-from paperlib.variational.em import learn_sparse_coding
-from paperlib.variational.learned_ista import ThresholdNetwork, ista, learn_ista
-from paperlib.variational.log_z.pairs import bethe_log_z, tree_reweighted_log_z
-from paperlib.variational.log_z.units import LogZApproximation, mean_field_log_z, tap_log_z
-from paperlib.variational.map_inference import learn_dictionary, map_codes
-from paperlib.variational.mean_field import (
-    MeanFieldTrace,
-    block_mean_field,
-    largest_stable_step,
-    mean_field,
-)
-from paperlib.variational.recognition import Network, ascend
-from paperlib.variational.wake_sleep import RecognitionWeights, sleep_step, wake_sleep, wake_step
-
-__all__ = [
-    "LogZApproximation",
-    "MeanFieldTrace",
-    "Network",
-    "RecognitionWeights",
-    "ThresholdNetwork",
-    "ascend",
-    "bethe_log_z",
-    "block_mean_field",
-    "evidence_lower_bound",
-    "factorial_log_probs",
-    "ista",
-    "kl_divergence",
-    "largest_stable_step",
-    "learn_dictionary",
-    "learn_ista",
-    "learn_sparse_coding",
-    "map_codes",
-    "mean_field",
-    "mean_field_log_z",
-    "sleep_step",
-    "tap_log_z",
-    "tree_reweighted_log_z",
-    "wake_sleep",
-    "wake_step",
-]
+from paperlib.variational.elbo import evidence_lower_bound as evidence_lower_bound
+from paperlib.variational.elbo import factorial_log_probs as factorial_log_probs
+from paperlib.variational.elbo import kl_divergence as kl_divergence
+from paperlib.variational.em import learn_sparse_coding as learn_sparse_coding
+from paperlib.variational.learned_ista import ThresholdNetwork as ThresholdNetwork
+from paperlib.variational.learned_ista import ista as ista
+from paperlib.variational.learned_ista import learn_ista as learn_ista
+from paperlib.variational.log_z.pairs import bethe_log_z as bethe_log_z
+from paperlib.variational.log_z.pairs import tree_reweighted_log_z as tree_reweighted_log_z
+from paperlib.variational.log_z.units import LogZApproximation as LogZApproximation
+from paperlib.variational.log_z.units import mean_field_log_z as mean_field_log_z
+from paperlib.variational.log_z.units import tap_log_z as tap_log_z
+from paperlib.variational.map_inference import learn_dictionary as learn_dictionary
+from paperlib.variational.map_inference import map_codes as map_codes
+from paperlib.variational.mean_field import MeanFieldTrace as MeanFieldTrace
+from paperlib.variational.mean_field import block_mean_field as block_mean_field
+from paperlib.variational.mean_field import largest_stable_step as largest_stable_step
+from paperlib.variational.mean_field import mean_field as mean_field
+from paperlib.variational.recognition import Network as Network
+from paperlib.variational.recognition import ascend as ascend
+from paperlib.variational.wake_sleep import RecognitionWeights as RecognitionWeights
+from paperlib.variational.wake_sleep import sleep_step as sleep_step
+from paperlib.variational.wake_sleep import wake_sleep as wake_sleep
+from paperlib.variational.wake_sleep import wake_step as wake_step
 
 undisturbed_in(__name__)

@@ -84,8 +84,8 @@ GROUPS = {
             "draw_bits",
         ),
         told(
-            "visible biases of the first temperature for all chains",
-            "kernels/cpu.py: logits[chain, j] = biases[«k→0», j]",
+            "weights that are not scaled for the visible units",
+            "kernels/cpu.py: draw_at(sums, «scale→1.0», biases,",
             "draw_visible",
         ),
         told(
@@ -209,7 +209,7 @@ GROUPS = {
         ),
         mutant(
             "a path with a transition of its own that is not asked for it",
-            "annealing/rbm_paths.py: return «verbs == _VERBS and →»self._sampler.exchanges",
+            "annealing/rbm_paths.py: return «verbs == _VERBS and →»self._sampler.tempers",
             f"{STEP}a_path_with_a_verb_of_its_own_is_walked_by_it",
         ),
         mutant(
@@ -244,7 +244,7 @@ GROUPS = {
         ),
         mutant(
             "weights kept when a population is resampled",
-            "estimators/smc/populations.py: log_weights = log_weights.where(~uneven[:, None], «0.0→log_weights»)",
+            "estimators/smc/smc.py: log_weights = log_weights.where(~uneven[:, None], «0.0→log_weights»)",
             f"{SMC}estimates_of_populations_are_unbiased_on_every_backend[float64-RBM]",
         ),
         mutant(

@@ -34,9 +34,8 @@ def train(
     *,
     output: Path | None = None,
     snapshots: Annotated[int, typer.Option(min=0)] = 0,
-    cluster: str | None = None,
 ) -> None:
-    """Train models from their recipes and store them, one after the other or at the same time on a cluster.
+    """Train models from their recipes and store them, one after the other.
 
     A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
     with the identical result.
@@ -49,9 +48,6 @@ def train(
         Where to store a single model; by default data/models.
     snapshots
         Also keep the model after every n-th epoch, in data/cache.
-    cluster : ADDRESS
-        Train on a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. Its workers must share
-        this checkout, the data and the cache.
     """
     from boltzmann_companion.recipes import model_path
     from boltzmann_companion.training import train_models
@@ -64,9 +60,8 @@ def train(
     paths = {model_id: (output or model_path(model_id)).absolute() for model_id in model_ids}
     state, dirty = repository_state()
     commit = f"{state or 'unknown'}{' with changes' if dirty else ''}"
-    with _client(cluster) as client:
-        for model_id in train_models(paths, commit, snapshots, client):
-            typer.echo(f"{model_id}: stored as {paths[model_id]}")
+    for model_id in train_models(paths, commit, snapshots):
+        typer.echo(f"{model_id}: stored as {paths[model_id]}")
 
 
 @command(app)

@@ -1,4 +1,4 @@
-"""The numbers that the papers publish, read from `data/published.csv` and checked entry by entry.
+"""The numbers that the papers publish, read from `data/published.csv`; `tests/test_published.py` checks them entry by entry.
 
 The table has every number that the two papers publish: all cells of their tables, and the numbers of their running text, captions and
 footnotes. Cells in which a paper prints a dash have no entry. Numbers that we regenerate are in `figures/<profile>/<record>.json`. At the
@@ -8,10 +8,8 @@ end are numbers of a later paper about the same weights, which the report of the
 from __future__ import annotations
 
 import csv
-import math
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -24,11 +22,8 @@ from paperlib.errors import InputError
 PAPERS = ("sm2008", "raise2015")
 #: Carlson, Stinson, Pakman & Paninski; their numbers are shown beside ours but are not judged by the report.
 LATER_PAPERS = ("carlson2016",)
-UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionless")
-KINDS = ("protocol", "model", "claim")
 #: How a number is judged; `Criterion` explains them.
 CRITERIA = ("same-weights", "same-recipe", "claim", "other-data", "setting", "not-judged")
-_Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ class Published:
     interval : tuple of float, or None
         The columns `low` and `high`, put in rising order, where the paper prints two ends.
     unit : str
-        One of `UNITS`.
+        nats, minutes, hours, seconds, count, fraction or dimensionless.
     kind : str
         `protocol`: a setting of the experiment. `model`: a number of the authors' own trained parameters, or of their machine. `claim`: a
         statement about a comparison.
@@ -135,7 +130,7 @@ class Published:
 def load_published(
     path: str | os.PathLike[str] | None = None, papers: Collection[str] = PAPERS
 ) -> list[Published]:
-    """Read and check every published number; return those of the given papers.
+    """Every published number of the given papers.
 
     Parameters
     ----------
@@ -143,16 +138,13 @@ def load_published(
         The table; by default the companion's `data/published.csv`. The reasons are beside it, in `published-reasons.csv`.
     papers : collection of str
         Papers whose numbers to return, by default the two that are reproduced; `LATER_PAPERS` has the others.
-
-    Raises
-    ------
-    InputError
-        If an entry is malformed; the message names its row, its id, the field, what was expected and what was found.
     """
     path = Path(path or storage.companion_folder() / "data" / "published.csv")
-    reasons = _table(path.with_name("published-reasons.csv"), "reason", _reason)
-    entries = _table(path, "id", lambda row: _entry(row, reasons))
-    return [entry for entry in entries.values() if entry.paper in papers]
+    reasons = {
+        row["reason"]: Criterion(row["kind"], row["why"])
+        for row in _rows(path.with_name("published-reasons.csv"))
+    }
+    return [_entry(row, reasons) for row in _rows(path) if row["paper"] in papers]
 
 
 def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
@@ -162,97 +154,34 @@ def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
     return [e for e in entries if all(getattr(e, name) == value for name, value in wanted.items())]
 
 
-def _table(path: Path, key: str, entry_of: Callable[[_Row], Any]) -> dict[str, Any]:
-    """What `entry_of` makes of every row, under what the row has in the column `key`."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file, restkey="more", restval="", strict=True))
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: expected a CSV file, got one that ends in: {error}") from error
-    entries: dict[str, Any] = {}
-    for number, row in enumerate(rows, start=2):
-        try:
-            _require("more" not in row, "row", "a field for each column", row.get("more"))
-            _require(row[key] not in entries, key, "a unique one", row[key])
-            entries[row[key]] = entry_of(row)
-        except KeyError as error:
-            raise InputError(f"{path}: expected a column {error}, got {list(row)}") from error
-        except InputError as error:
-            raise InputError(f"{path.name}: row {number}, {row[key]}: {error}") from error
-    if not entries:
-        raise InputError(f"{path}: expected rows below the names of columns, got none")
-    return entries
+def _rows(path: Path) -> list[dict[str, str]]:
+    # A spreadsheet may put a mark in front of the file.
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
 
 
-def _reason(row: _Row) -> Criterion:
-    return Criterion(_one_of(CRITERIA, row, "kind"), _text(row, "why"))
-
-
-def _entry(row: _Row, reasons: Mapping[str, Criterion]) -> Published:
-    known = {"paper": (*PAPERS, *LATER_PAPERS), "unit": UNITS, "kind": KINDS}
-    words = {field: _one_of(names, row, field) for field, names in known.items()}
-    texts = {field: _text(row, field) for field in ("id", "where", "row", "column")}
-    well_named = re.fullmatch(row["paper"] + r"(/[a-z0-9.-]+){3}", row["id"])
-    _require(well_named, "id", f"lower-case {row['paper']}/where/row/column", row["id"])
-    value, low, high = (_number(row, field) for field in ("value", "low", "high"))
-    interval = None if low is None or high is None else (low, high)
-    rising = interval[0] < interval[1] if interval else low is high
-    _require(rising, "high", "an end above low, or neither end", row["high"])
-    _require(interval or value is not None, "value", "a number, or an interval", "nothing")
+def _entry(row: Mapping[str, str], reasons: Mapping[str, Criterion]) -> Published:
+    texts = {name: row[name] for name in ("id", "paper", "where", "row", "column", "unit", "kind")}
+    value, low, high = (_number(row[name]) for name in ("value", "low", "high"))
+    judged_by = _cell(row, "judged_by")
     return Published(
         **texts,
-        **words,
         value=value,
-        interval=interval,
-        criterion=_criterion(row, reasons),
+        interval=None if low is None or high is None else (low, high),
+        criterion=replace(reasons[row["reason"]], claim=row["claim"] or None, judged_by=judged_by),
         reproduced_by=_cell(row, "reproduced_by"),
         note=row["note"] or None,
-        inverse=_one_of(("", "yes"), row, "inverse") == "yes",
+        inverse=row["inverse"] == "yes",
     )
 
 
-def _criterion(row: _Row, reasons: Mapping[str, Criterion]) -> Criterion:
-    reason = reasons[_one_of(reasons, row, "reason")]
-    claim, judged_by = row["claim"] or None, _cell(row, "judged_by")
-    named = (claim is not None) == (reason.kind == "claim")
-    _require(named, "claim", "the id of a claim, with the kind claim only", claim)
-    decided = reason.kind == "claim" or (judged_by is not None) == reason.kind.startswith("same-")
-    expected = "a cell with the kinds same-weights and same-recipe, and otherwise with claim only"
-    _require(decided, "judged_by", expected, judged_by)
-    return replace(reason, claim=claim, judged_by=judged_by)
+def _cell(row: Mapping[str, str], field: str) -> Cell | None:
+    parts = [row[f"{field}.{part.name}"] for part in fields(Cell)]
+    return Cell(*parts) if any(parts) else None
 
 
-def _cell(row: _Row, field: str) -> Cell | None:
-    parts = [f"{field}.{part.name}" for part in fields(Cell)]
-    if not any(row[part] for part in parts):
-        return None
-    return Cell(*(_text(row, part) for part in parts))
-
-
-def _text(row: _Row, field: str) -> str:
-    _require(row[field].strip(), field, "a non-empty text", row[field])
-    return row[field]
-
-
-def _one_of(known: Iterable[str], row: _Row, field: str) -> str:
-    _require(row[field] in known, field, f"one of {', '.join(known)}", row[field])
-    return row[field]
-
-
-def _number(row: _Row, field: str) -> float | None:
-    """A whole number as such, since tables show the digits that a paper prints."""
-    number = None
-    for kind in (float, int):
-        with suppress(ValueError):
-            number = kind(row[field])
-    # The only infinity that a paper can mean; it needs a note.
-    meant = number == -math.inf and field == "low" and row["note"]
-    known = number is not None and (math.isfinite(number) or meant)
-    expected = "a finite number or nothing (-inf as low needs a note)"
-    _require(known or row[field] == "", field, expected, row[field])
-    return number
-
-
-def _require(holds: object, field: str, expected: str, got: object) -> None:
-    if not holds:
-        raise InputError(f"{field}: expected {expected}, got {got!r}")
+def _number(text: str) -> float | None:
+    """A whole number where the table has one, since 100 runs are not shown as 100.0."""
+    with suppress(ValueError):
+        return int(text)
+    return float(text) if text else None

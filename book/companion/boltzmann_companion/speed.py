@@ -7,7 +7,6 @@ nothing.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -23,31 +22,11 @@ Row = Mapping[str, Any]
 #: Name of the folder in `figures` that holds these records.
 PROFILE = "bench"
 LIBRARY = "paperlib"
-COLUMNS = {
-    key: {"label": label, "unit": unit, "tolerance": tolerance}
-    for key, label, unit, tolerance in (
-        ("task", "task", "", 0),
-        ("visible", "visible units", "count", 0),
-        ("hidden", "hidden units", "count", 0),
-        ("chains", "chains or images of a minibatch", "count", 0),
-        ("steps", "steps, updates or results", "count", 0),
-        ("by", "computed by", "", 0),
-        ("threads", "threads", "count", 0),
-        ("seconds", "time of each repeat", "s", None),
-        ("value", "result", "nats", None),
-        ("std_error", "standard error of the result", "nats", None),
-    )
-}
 # A step of `ais` is timed without its check against a bound, which is an item of its own.
 CHECK = "bound"
 # Two independent results that differ by more than this many standard errors do not differ by chance; float32 sums of hundreds of
 # terms have an error of at most the second number, relative to the result.
 _STANDARD_ERRORS, _FLOAT32 = 5, 2e-6
-
-
-def machine_slug(machine: str) -> str:
-    """A file name for a machine: lower case letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
 
 
 def load_records() -> list[Record]:

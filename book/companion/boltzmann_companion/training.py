@@ -1,25 +1,17 @@
-"""Training models from their recipes: one after the other, or at the same time on a cluster."""
+"""Training models from their recipes, one after the other."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import torch
 
 from boltzmann_companion.recipes import RECIPES, recipe, snapshot_path, store_model, train_recipe
 from paperlib.datasets import cache_folder
 from paperlib.models import DBM, RBM
 
-if TYPE_CHECKING:
-    from distributed import Client, Future
 
-
-def train_models(
-    paths: Mapping[str, Path], commit: str, snapshots: int = 0, client: Client | None = None
-) -> Iterator[str]:
+def train_models(paths: Mapping[str, Path], commit: str, snapshots: int = 0) -> Iterator[str]:
     """Train models and store them; yields the id of each one that has been stored.
 
     Parameters
@@ -30,10 +22,6 @@ def train_models(
         Commit of the code, which is written to the files.
     snapshots : int
         n > 0: also keep the model after every n-th epoch, in the cache.
-    client : dask.distributed.Client, optional
-        Train on its cluster, each model with one thread. Workers must have the same checkout, data
-        and cache under the same paths, and the same environment variables. A worker that dies
-        loses one epoch at most, since the checkpoint is in the cache.
 
     Raises
     ------
@@ -53,20 +41,8 @@ def train_models(
     for model_id in paths:
         recipe(model_id)
     # A layer on top of another model is trained once that model is stored; recipes are listed in this order.
-    ordered = [model_id for model_id in RECIPES if model_id in paths]
-    if client is None:
-        for model_id in ordered:
-            _train_and_store(model_id, paths[model_id], commit, snapshots)
-            yield model_id
-        return
-    from distributed import as_completed
-
-    sent: dict[str, Future] = {}
-    for model_id in ordered:
-        arguments = (model_id, paths[model_id], commit, snapshots)
-        below = sent.get(recipe(model_id).below or "")
-        sent[model_id] = client.submit(_train_on_worker, *arguments, below, pure=False)
-    for _, model_id in as_completed(sent.values(), with_results=True):
+    for model_id in [model_id for model_id in RECIPES if model_id in paths]:
+        _train_and_store(model_id, paths[model_id], commit, snapshots)
         yield model_id
 
 
@@ -82,12 +58,3 @@ def _train_and_store(model_id: str, path: Path, commit: str, snapshots: int) -> 
     minutes = None if resumed else (time.perf_counter() - started) / 60
     store_model(model_id, model, path, commit, minutes)
     checkpoint.unlink(missing_ok=True)
-
-
-def _train_on_worker(
-    model_id: str, path: Path, commit: str, snapshots: int, below: str | None
-) -> str:
-    """The same on a worker of a cluster, after the model `below`."""
-    torch.set_num_threads(1)
-    _train_and_store(model_id, path, commit, snapshots)
-    return model_id

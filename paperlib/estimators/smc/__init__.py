@@ -1,1 +1,1 @@
-"""Annealing with resampling: sequential Monte Carlo, its pilot runs, and ln Z along the training of a model."""
+"""Annealing with resampling: sequential Monte Carlo and its pilot runs."""

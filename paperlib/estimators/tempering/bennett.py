@@ -174,11 +174,14 @@ def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
     low = both.where(finite, math.inf).amin(1) - margin - offset
     high = both.where(finite, -math.inf).amax(1) + margin - offset
     root = (low + high) / 2
+    # The same memory in every round: to get it anew takes as long as the sums.
+    left, right = torch.empty_like(lower), torch.empty_like(upper)
     for _ in range(_MOST_ROUNDS):
         shifted = (root + offset)[:, None]
-        left, right = torch.sigmoid(lower - shifted), torch.sigmoid(shifted - upper)
+        torch.sub(lower, shifted, out=left).sigmoid_()
+        torch.sub(shifted, upper, out=right).sigmoid_()
         excess = left.sum(1) - right.sum(1)
-        slope = (left * (1 - left)).sum(1) + (right * (1 - right)).sum(1)
+        slope = sum(torch.rsub(side, 1).mul_(side).sum(1) for side in (left, right))
         low, high = torch.where(excess > 0, root, low), torch.where(excess > 0, high, root)
         newton = root + excess / slope
         inside = (newton > low) & (newton < high)

@@ -45,7 +45,7 @@ class Replicas(Ladder, Generic[State]):
         super().__init__(betas, num_replicas, path.device)
         self._path = path
         self.state = state
-        self._take_step = path.tempering_step(self)
+        self._take_steps = path.tempering_steps(self)
 
     def divide(self, parts: int) -> list[Replicas[State]]:
         """At most so many parts, which walk with copies of one generator as they would have walked together; see `join`."""
@@ -70,10 +70,14 @@ class Replicas(Ladder, Generic[State]):
         betas = self.betas[self.temperature_of()] * factor
         self.state = self._path.transition(self.state, betas, generator)
 
+    def steps(self, generator: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
+        """Take so many steps and return what each has left, see `AnnealingPath.tempering_steps`: its log-ratios and its ends."""
+        self.state, ratios, ends = self._take_steps(self.state, generator, count)
+        return ratios, ends
+
     def step(self, generator: torch.Generator) -> Tensor:
-        """Take a step, see `AnnealingPath.tempering_step`, and return its log-ratios, float64 [2, R, N]."""
-        self.state, ratios = self._take_step(self.state, generator)
-        return ratios
+        """Take a step and return its log-ratios, float64 [2, R, N]."""
+        return self.steps(generator, 1)[0][0]
 
 
 @dataclass

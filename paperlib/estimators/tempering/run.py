@@ -53,6 +53,9 @@ _SMALLEST_INTERVAL = 4
 # At so many times of a pilot round, its chains are kept for replicas of the main round to begin with.
 _MOST_TIMES = 32
 _SEGMENTS = 10
+# So many steps are taken at once at most, and so many visible units drawn, so that Ctrl-C need not wait for long.
+_MOST_STEPS = 100
+_MOST_UNITS = 2_000_000
 _PROGRESS = "progress"
 # Threads that have a processor for less of their time than this share it with other programs.
 _BUSY = 0.7
@@ -193,19 +196,32 @@ class TemperingRun:
         """
         found = defaultdict[str, list[Any]](list)
         began = time.thread_time(), time.perf_counter()
-        for step in steps:
+        units = replicas.num_chains * max(1, self.path.num_visible)
+        most = min(_MOST_STEPS, max(1, _MOST_UNITS // units))
+        step = steps.start
+        while step < steps.stop:
+            count = 1
             if step < self._heating:
                 replicas.heat((step + 1) / self._heating, generator)
             else:
-                found["log_ratios"].append(replicas.step(generator))
-                found["ends"].append(replicas.ends())
-                if self.main and (step + 1) % self._interval == 0:
+                # up to the next states that are kept
+                kept_after = (
+                    self._interval - step % self._interval
+                    if self.main
+                    else (self._steps - step - 1) % self._apart + 1
+                )
+                count = min(kept_after, steps.stop - step, most)
+                ratios, ends = replicas.steps(generator, count)
+                found["log_ratios"].append(ratios)
+                found["ends"].append(ends)
+                if count == kept_after and self.main:
                     places = replicas.chain_at[:, 0], replicas.chain_at[:, -1]
                     kept = [self.path.select(replicas.state, place) for place in places]
                     found["kept"].append(kept)
-                elif not self.main and (self._steps - step - 1) % self._apart == 0:
+                elif count == kept_after:
                     self._earlier.append(self.path.select(replicas.state, replicas.chain_at[0]))
-            on_step(replicas.num_chains)
+            step += count
+            on_step(count * replicas.num_chains)
         found["seconds"] = [time.thread_time() - began[0], time.perf_counter() - began[1]]
         return found
 
@@ -217,7 +233,7 @@ class TemperingRun:
         joined = {}
         for name, dimension in (("log_ratios", 2), ("ends", 1)):
             if found[0][name]:
-                rows = torch.cat([torch.stack(part[name]) for part in found], dimension)
+                rows = torch.cat([torch.cat(part[name]) for part in found], dimension)
                 # On a GPU they are fetched only now, so that no step has to be waited for.
                 joined[name] = rows.cpu() if name == "log_ratios" else rows.int().cpu()
         units, corrections = [], []

@@ -236,9 +236,10 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
     # All steps are used to judge where the run has equilibrated; the estimate uses only the steps after that.
-    _, series = _joined_estimate(record, steps, corrections, 0)
+    log_ratios, series = _joined_estimate(record, steps, corrections, 0)
     first = equilibration(series.mean(1))
-    log_ratios, series = _joined_estimate(record, steps, corrections, first)
+    if first > 0:
+        log_ratios, series = _joined_estimate(record, steps, corrections, first)
     std_error, freedom = mean_error(series)
     arrived = record.share_from_start(first)
     std_error = std_error / math.sqrt(arrived) if arrived > 0 else math.inf

@@ -34,14 +34,21 @@ _JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
 _ARRAYS = ("weight_matrix", "vbias", "hbias")
 
 
-def read_archive(path: str | os.PathLike[str], update: int | None = None) -> ForeignRBM:
-    """An RBM from an HDF5 archive of `rbms` or of RestrictedBoltzmannMachines.jl; needs the h5py package.
+def is_archive(stored: Mapping[str, Entry]) -> bool:
+    """Whether a file's names are those of an archive of one of the two packages."""
+    return _JULIA_HEADER in stored or bool(_updates(stored))
+
+
+def from_archive(stored: Mapping[str, Entry], path: Path, update: int | None = None) -> ForeignRBM:
+    """An RBM from an opened HDF5 archive of `rbms` or of RestrictedBoltzmannMachines.jl.
 
     Parameters
     ----------
-    path : path
-        The archive. From `rbms`, models with binary units (BBRBM), spins (IIRBM) and categorical visible units (PBRBM) can be read;
-        from the Julia package, layers of type Binary and Spin, and visible layers of type Potts.
+    stored : mapping
+        What `paperlib.models.stored.read_stored` read. From `rbms`, models with binary units (BBRBM), spins (IIRBM) and categorical
+        visible units (PBRBM) can be read; from the Julia package, layers of type Binary and Spin, and visible layers of type Potts.
+    path : Path
+        The archive's file, for what is said.
     update : int, optional
         Which of the models that `rbms` stored during training; by default the last one.
 
@@ -53,34 +60,15 @@ def read_archive(path: str | os.PathLike[str], update: int | None = None) -> For
     Raises
     ------
     InputError
-        If the file is missing, damaged or of another format, links to other files, holds arrays far larger than itself, has no such
-        update, or has units of a type that the library does not have.
+        If an array is missing or of another kind, there is no such update, or units are of a type that the library does not have.
 
     Examples
     --------
-    >>> import tempfile
-    >>> import h5py
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with h5py.File(f"{folder}/RBM.h5", "w") as file:
-    ...         file["model_type"] = "BBRBM"
-    ...         file["update_10/params/weight_matrix"] = np.zeros((3, 2))
-    ...         file["update_10/params/vbias"], file["update_10/params/hbias"] = np.zeros(3), np.zeros(2)
-    ...     read_archive(f"{folder}/RBM.h5").origin
+    >>> stored = {f"update_10.params.{name}": np.zeros(2) for name in ("vbias", "hbias")}
+    >>> stored |= {"update_10.params.weight_matrix": np.zeros((2, 2)), "model_type": "BBRBM"}
+    >>> from_archive(stored, Path("RBM.h5")).origin
     'update_10 of RBM.h5, BBRBM'
     """
-    stored = read_stored("path", path)
-    if not is_archive(stored):
-        raise _refused(path, "models as update_N", listed(stored))
-    return from_archive(stored, Path(path), update)
-
-
-def is_archive(stored: Mapping[str, Entry]) -> bool:
-    """Whether a file's names are those of an archive of one of the two packages."""
-    return _JULIA_HEADER in stored or bool(_updates(stored))
-
-
-def from_archive(stored: Mapping[str, Entry], path: Path, update: int | None = None) -> ForeignRBM:
-    """`read_archive`, of a file that has been opened."""
     if _JULIA_HEADER in stored:
         if update is not None:
             raise InputError(f"update: expected none, since {path} holds a single model")

@@ -22,24 +22,16 @@ If unsure, use `block_diagonal()` to check that an estimator is right at full si
 whether it notices when it is not.
 """
 
-from paperlib.models.planted.components import block_diagonal, from_components, hidden_mode
-from paperlib.models.planted.counts import from_factors, low_rank
-from paperlib.models.planted.files import PlantedFile, read_planted, write_planted
-from paperlib.models.planted.ising import ising_2d
-from paperlib.models.planted.planted_model import Planted
+from paperlib.models.planted.components import block_diagonal as block_diagonal
+from paperlib.models.planted.components import from_components as from_components
+from paperlib.models.planted.components import hidden_mode as hidden_mode
+from paperlib.models.planted.counts import from_factors as from_factors
+from paperlib.models.planted.counts import low_rank as low_rank
+from paperlib.models.planted.files import PlantedFile as PlantedFile
+from paperlib.models.planted.files import read_planted as read_planted
+from paperlib.models.planted.files import write_planted as write_planted
+from paperlib.models.planted.ising import ising_2d as ising_2d
+from paperlib.models.planted.planted_model import Planted as Planted
 from paperlib.surroundings import undisturbed_in
-
-__all__ = [
-    "Planted",
-    "PlantedFile",
-    "block_diagonal",
-    "from_components",
-    "from_factors",
-    "hidden_mode",
-    "ising_2d",
-    "low_rank",
-    "read_planted",
-    "write_planted",
-]
 
 undisturbed_in(__name__)

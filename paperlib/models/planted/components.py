@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TypeVar
 
 import torch
 from scipy.sparse import coo_array
@@ -36,8 +37,11 @@ from paperlib.models.planted.planted_model import (
     require_type,
 )
 from paperlib.models.rbm import RBM, as_rbm
+from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.validation import require_count
+
+_Model = TypeVar("_Model", bound=TensorModel)
 
 # With 784 units in the larger layer, enumeration then takes half a minute.
 _MOST_UNITS = 20
@@ -214,13 +218,14 @@ def hidden_mode(
     return Planted(model, log_z, Draws(partial(_draw_with_mode, log_terms, shifted)))
 
 
-def side_by_side(parts: Sequence[RBM]) -> RBM:
-    """Independent RBMs as one, with units in the order of the parts; its ln Z is the sum of theirs."""
-    return RBM(
-        torch.block_diag(*(part.weights for part in parts)),
-        torch.cat([part.visible_bias for part in parts]),
-        torch.cat([part.hidden_bias for part in parts]),
-    )
+def side_by_side(parts: Sequence[_Model]) -> _Model:
+    """Independent models of one kind as one, with units in the order of the parts; its ln Z is the sum of theirs."""
+    tensors = [part.tensors() for part in parts]
+    joined = {}
+    for name, first in tensors[0].items():
+        join = torch.block_diag if first.ndim == 2 else lambda *biases: torch.cat(biases)
+        joined[name] = join(*(own[name] for own in tensors))
+    return type(parts[0]).from_tensors(joined)
 
 
 def random_pattern(

@@ -62,15 +62,37 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class _PairFreeEnergy:
-    """F at given means, in nats, and its first and second derivatives there."""
+    """F at given means, in nats, and its first and second derivatives there; of pairs, the first has D numbers and the second M."""
 
+    logits: tuple[Tensor, Tensor]  # of the means
     value: float
-    visible_gradient: Tensor  # by the means, [D]
-    hidden_gradient: Tensor  # [M]
-    visible_curvature: Tensor  # minus the second derivative by each mean, [D]
-    hidden_curvature: Tensor  # [M]
+    gradients: tuple[Tensor, Tensor]  # by the means
+    curvatures: tuple[Tensor, Tensor]  # minus the second derivative by each mean
     # by a visible and a hidden mean, [D, M]; derivatives by two means of one layer are zero
     cross: Tensor
+
+    @property
+    def gap(self) -> float:
+        """How much the tangent rises from here to the highest corner of the box of all means."""
+        gap = 0.0
+        for gradient, logits in zip(self.gradients, self.logits, strict=True):
+            up, down = gradient * torch.sigmoid(-logits), -gradient * torch.sigmoid(logits)
+            gap += torch.maximum(up, down).sum().item()
+        return gap
+
+    def step(self) -> tuple[Tensor, Tensor]:
+        """By how much the means go to the maximum of the quadratic approximation of F.
+
+        The larger layer is eliminated, since the second derivatives of F by two different units of a layer are zero.
+        """
+        hidden_first = len(self.gradients[0]) < len(self.gradients[1])
+        order = slice(None, None, -1 if hidden_first else 1)
+        (by_large, by_small), (large, small) = self.gradients[order], self.curvatures[order]
+        cross = self.cross.T if hidden_first else self.cross
+        scaled = cross / large[:, None]
+        matrix = small.diag() - cross.T @ scaled
+        move = torch.linalg.solve(matrix, by_small + scaled.T @ by_large)
+        return ((by_large + cross @ move) / large, move)[order]
 
 
 class _PairModel:
@@ -94,7 +116,11 @@ class _PairModel:
     ) -> _PairFreeEnergy:
         """F at means with these logits, [D] and [M], with all entropies and informations multiplied by `temperature`."""
         # Clamped, since products of two means must not be zero.
-        visible_logits, hidden_logits = _inner(visible_logits), _inner(hidden_logits)
+        # Farther from 0, means are not told from 0 and 1.
+        visible_logits, hidden_logits = (
+            logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
+            for logits in (visible_logits, hidden_logits)
+        )
         rho = temperature * self._rho
         log_odds = self._log_odds / temperature
         x, x_off = torch.sigmoid(visible_logits)[:, None], torch.sigmoid(-visible_logits)[:, None]
@@ -156,11 +182,13 @@ class _PairModel:
         cross = rho * covariance / (y * y_not * x_spread)
         spread_v, spread_h = (x * x_off)[:, 0], y_on * y_off
         return _PairFreeEnergy(
+            (visible_logits, hidden_logits),
             value.item(),
-            visible_gradient,
-            hidden_gradient,
-            (temperature - rho * degree_v) / spread_v + rho * (1 / x_spread).sum(1),
-            (temperature - rho * degree_h) / spread_h + rho * (1 / y_spread).sum(0),
+            (visible_gradient, hidden_gradient),
+            (
+                (temperature - rho * degree_v) / spread_v + rho * (1 / x_spread).sum(1),
+                (temperature - rho * degree_h) / spread_h + rho * (1 / y_spread).sum(0),
+            ),
             torch.where(self._negative, -cross, cross),
         )
 
@@ -286,90 +314,56 @@ def tree_reweighted_log_z(
     rho = (visible + hidden - 1) / (visible * hidden)
     pairs = _PairModel(model, rho)
     temperature = max(1.0, model.weights.abs().max().item() / rho / _FIRST_LOG_ODDS)
-    logits = _inner(model.visible_bias / temperature), _inner(model.hidden_bias / temperature)
-    best, found, converged = torch.inf, logits, False
+    biases = model.visible_bias / temperature, model.hidden_bias / temperature
+    here = found = pairs.at(*biases, temperature)
+    best, converged = torch.inf, False
     iterations = steps_here = 0
     while True:
-        here = pairs.at(*logits, temperature)
-        gap = _gap(here, *logits)
+        gap = here.gap
         # Entropies are not negative, so the bound is also valid when they are enlarged.
         if here.value + gap < best:
-            best, found = here.value + gap, logits
+            best, found = here.value + gap, here
         converged = temperature == 1 and gap <= tolerance
         if converged or iterations == limit:
             break
         moved = None
         if temperature == 1 or (gap > temperature and steps_here < _STEPS_PER_TEMPERATURE):
-            moved = _newton_step(pairs, here, logits, temperature)
+            moved = _newton_step(pairs, here, temperature)
             iterations, steps_here = iterations + 1, steps_here + 1
         if moved is not None:
-            logits = moved
+            here = moved
         elif temperature == 1:  # floating-point numbers allow no further gain
             break
         else:
             temperature, steps_here = max(1.0, _COOLING * temperature), 0
-    return LogZApproximation(
-        best, "upper bound", converged, iterations, torch.sigmoid(found[0]), torch.sigmoid(found[1])
-    )
-
-
-def _gap(here: _PairFreeEnergy, visible_logits: Tensor, hidden_logits: Tensor) -> float:
-    """How much the tangent rises from here to the highest corner of the box of all means."""
-    gap = 0.0
-    for gradient, logits in (
-        (here.visible_gradient, visible_logits),
-        (here.hidden_gradient, hidden_logits),
-    ):
-        up, down = gradient * torch.sigmoid(-logits), -gradient * torch.sigmoid(logits)
-        gap += torch.maximum(up, down).sum().item()
-    return gap
+            here = pairs.at(*here.logits, temperature)
+    means = map(torch.sigmoid, found.logits)
+    return LogZApproximation(best, "upper bound", converged, iterations, *means)
 
 
 def _newton_step(
-    pairs: _PairModel, here: _PairFreeEnergy, logits: tuple[Tensor, Tensor], temperature: float
-) -> tuple[Tensor, Tensor] | None:
-    """Logits with a larger F, or with a smaller gap; None if no step in this direction leads there."""
-    towards = _newton_direction(here)
+    pairs: _PairModel, here: _PairFreeEnergy, temperature: float
+) -> _PairFreeEnergy | None:
+    """Where F is larger, or the gap smaller; None if no step in Newton's direction leads there."""
     # Means stay inside (0, 1) if the step is taken in their logits.
     steps = [
         move / (torch.sigmoid(logit) * torch.sigmoid(-logit)).clamp(min=1e-300)
-        for move, logit in zip(towards, logits, strict=True)
+        for move, logit in zip(here.step(), here.logits, strict=True)
     ]
     longest = max(step.abs().max().item() for step in steps)
     size = min(1.0, _LONGEST_STEP / longest) if longest > 0 else 0.0
     for _ in range(_MAX_HALVINGS if size > 0 else 0):
-        tried = _inner(logits[0] + size * steps[0]), _inner(logits[1] + size * steps[1])
-        there = pairs.at(*tried, temperature)
+        visible, hidden = (
+            logits + size * step for logits, step in zip(here.logits, steps, strict=True)
+        )
+        there = pairs.at(visible, hidden, temperature)
         gain = there.value - here.value
         # Where F is so flat that rounding decides, the gap says which point is better.
         flat = abs(gain) <= _ROUNDING * abs(here.value)
-        if (gain > 0 and not flat) or (flat and _gap(there, *tried) < _gap(here, *logits)):
-            return tried
+        if (gain > 0 and not flat) or (flat and there.gap < here.gap):
+            return there
         size /= 2
     return None
-
-
-def _newton_direction(here: _PairFreeEnergy) -> tuple[Tensor, Tensor]:
-    """The step from here to the maximum of the quadratic approximation of F; [D] and [M].
-
-    One layer is eliminated, since the second derivatives of F by two different units of a layer are zero.
-    """
-    large = here.visible_gradient, here.visible_curvature
-    small = here.hidden_gradient, here.hidden_curvature
-    cross = here.cross
-    turned = len(small[0]) > len(large[0])
-    if turned:
-        large, small, cross = small, large, cross.T
-    scaled = cross / large[1][:, None]
-    matrix = small[1].diag() - cross.T @ scaled
-    move_small = torch.linalg.solve(matrix, small[0] + scaled.T @ large[0])
-    move_large = (large[0] + cross @ move_small) / large[1]
-    return (move_small, move_large) if turned else (move_large, move_small)
-
-
-def _inner(logits: Tensor) -> Tensor:
-    """The nearest logits whose means are far enough from 0 and 1 for floating-point numbers."""
-    return logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
 
 
 def _entropies(logits: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ def paper_betas(share: float) -> Tensor:
 def timed_ais(
     size: Profile, path: BaseRatePath, betas: Tensor, chains: int, seed: int
 ) -> tuple[PartitionEstimate, float | None]:
-    """An estimate and its minutes; None if some of it was found on disk (see `paperlib.estimators.ais_in_shards`)."""
+    """An estimate and its minutes; None if some of it was found on disk (see `paperlib.keep.kept`)."""
     before, started = len(shards_used()), time.perf_counter()
     result = size.ais(path, betas, chains, seed)
     minutes = (time.perf_counter() - started) / 60

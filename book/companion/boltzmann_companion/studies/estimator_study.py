@@ -43,7 +43,7 @@ from paperlib.estimators.estimate import UNIFORM_START
 from paperlib.keep import extended
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
-from paperlib.threads import one_thread
+from paperlib.threads import one_thread, step_bar
 from paperlib.validation import require_count
 
 Outcome = dict[str, Any]
@@ -127,10 +127,8 @@ def run_study(
         for budget, repeats in budgets.items()
         if repeat < repeats
     ]
-    hide, outcomes = None if progress is None else not progress, []
-    with tqdm(
-        total=len(tasks) * len(estimators), desc="study", unit="run", delay=2, disable=hide
-    ) as bar:
+    outcomes = []
+    with step_bar(len(tasks) * len(estimators), "study", progress, "run") as bar:
         for task in tasks:
             outcomes += _repeat(*task, estimators, folder, bar)
     return outcomes

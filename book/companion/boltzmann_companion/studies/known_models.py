@@ -18,16 +18,10 @@ from boltzmann_companion.profiles import Profile, get_profile
 from paperlib import storage
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_mnist_2008
 from paperlib.datasets.binarization import base_rate_bias
-from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.models import RBM, planted
 from paperlib.models.planted import Planted, read_planted
-from paperlib.models.planted.planted_model import require_number
-from paperlib.models.rbm import as_rbm
 from paperlib.numerics import seeded_generator
-from paperlib.validation import as_tensor, require_finite, require_shape
-
-KINDS = ("planted", "trained", "hidden mode", "published")
 
 _ENUMERATED = ("mnist-cd1-20", "mnist-cd1-25", "mnist-cd3-25", "mnist-pcd-20")
 _PLANTED = (
@@ -54,7 +48,7 @@ class KnownModel:
     name : str
         Its name in tables and stored outcomes. Draws depend on it.
     kind : str
-        One of `KINDS`.
+        planted, trained, hidden mode or published.
     rbm : RBM
         The model.
     log_z : float
@@ -63,11 +57,6 @@ class KnownModel:
         Visible biases of the start, at the base rates.
     log_z_error : float
         How well `log_z` is known, in nats; 0 where it is exact.
-
-    Raises
-    ------
-    InputError
-        If the kind is unknown, `rbm` is not an RBM, a number is not finite, or `start_bias` has the wrong shape.
 
     Examples
     --------
@@ -82,16 +71,6 @@ class KnownModel:
     log_z: float
     start_bias: Tensor
     log_z_error: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}")
-        rbm = as_rbm("rbm", self.rbm)
-        require_number("log_z", self.log_z)
-        require_number("log_z_error", self.log_z_error, 0.0)
-        bias = as_tensor("start_bias", self.start_bias)
-        require_shape("start_bias", bias, [rbm.num_visible])
-        require_finite("start_bias", bias)
 
     @property
     def exact(self) -> bool:

@@ -329,7 +329,7 @@ class DeepCase:
             images.append(states[drawn])
             log_p += known[drawn]
         train, test = torch.cat(images, 1).to(torch.uint8).chunk(2)
-        return _beside(parts), train, test, log_p[_DEEP_IMAGES:].mean().item()
+        return side_by_side(parts), train, test, log_p[_DEEP_IMAGES:].mean().item()
 
     def _part(self, generator: torch.Generator) -> DBM | DBN:
         widths, weights = (7, *self.hidden), []
@@ -353,16 +353,6 @@ class DeepCase:
         return DBM(
             lower.weights, upper.weights, lower.visible_bias, between, layers[-1].hidden_bias
         )
-
-
-def _beside(parts: Sequence[DBM | DBN]) -> DBM | DBN:
-    """Models of one kind as one model, without connections between them."""
-    tensors = [part.tensors() for part in parts]
-    joined = {}
-    for name, first in tensors[0].items():
-        each = [own[name] for own in tensors]
-        joined[name] = torch.block_diag(*each) if first.ndim == 2 else torch.cat(each)
-    return type(parts[0]).from_tensors(joined)
 
 
 DEEP_CASES = (
