@@ -192,7 +192,7 @@ def _drawing(
         _WIDTH,
         _HEIGHT,
         f"{description}: {run.captions[moment]}",
-        f'<text x="{_LEFT}" y="16">density now (black) and of the target (grey)</text>'
+        f'<text x="{_LEFT}" y="16">density now (solid) and of the target (dashed)</text>'
         f'<text x="{_LEFT}" y="{_LANES[0] - 12}">particles: size is weight, height means nothing</text>'
         f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">place on the line</text>',
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="#767676"/>',
