@@ -7,7 +7,7 @@ import io
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,7 +46,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="AIS, exact partition functions and the papers' tables: the companion's command.",
+    help="How probable are these images under this Boltzmann machine? evaluate, audit, compare and training say it of models of your own; "
+    "the other commands are for the book.",
 )
 
 # What the machine refuses: a folder without permission, a file system that is read-only or full. None of it is a bug of ours.
@@ -57,9 +58,10 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 def evaluate(
     model: ModelArgument, job: Job, *, tolerance: float = 0.01, plot: Path | None = None
 ) -> None:
-    """What is the test log-probability of this model? Exact up to 25 units, otherwise by parallel tempering.
+    """The average test log-probability of a model, with its error and a verdict on it.
 
-    AIS from above and RAISE from below accompany it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
+    Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, two other estimates, are looked at for
+    reasons to doubt it. Ctrl-C ends the run with the estimate so far.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ def evaluate(
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
     require_files(job, {"model": model}, plot=plot)
-    found = job.read_model(model)
+    [found] = job.read_models(model)
     test_images, options = _inputs(job, found)
     moved = found.rbm.to(job.device)
     result = evaluate_model(moved, test_images, tolerance=tolerance, **options)
@@ -126,7 +128,7 @@ def audit(
         "claimed-log-prob": claimed_log_prob,
         "tolerance": tolerance,
     }
-    found = job.read_model(model)
+    [found] = job.read_models(model)
     test_images, options = _inputs(job, found)
     if claimed_log_z is None and claimed_log_prob is None:
         claimed_log_z = found.stored_log_z
@@ -161,14 +163,12 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
 
     models = {"model": first, "second": second}
     require_files(job, models)
-    of_first = job.read_model(first)
+    of_first, of_second = job.read_models(first, second)
     test_images, options = _inputs(job, of_first)
-    of_second = job.read_model(second)
     job.read_rows(of_second)
     if of_first.spin_visible != of_second.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
-    for line in (f"Second model: {of_second.origin}", *of_second.notes):
-        typer.echo(line)
+    _say_origin("Second model", of_second)
     one, other = (each.rbm.to(job.device) for each in (of_first, of_second))
     result = compare_models(one, other, test_images, **options)
     typer.echo(describe_comparison(result))
@@ -193,11 +193,11 @@ def training(
 
     Parameters
     ----------
-    models
+    models : MODELS
         An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training.
     updates : N,N,...
         Which updates of an archive; by default all.
-    at_most
+    at_most : N
         Largest number of checkpoints to take, evenly spaced.
     csv : FILE
         Also write the table as CSV.
@@ -214,7 +214,9 @@ def training(
     require_files(job, named, csv=csv, plot=plot)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
-    found = read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
+    [found] = job.read(
+        lambda: read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
+    )
     test_images, options = _inputs(job, next(iter(found.values())), "First model")
     result = evaluate_training(
         [checkpoint.rbm.to(job.device) for checkpoint in found.values()],
@@ -260,8 +262,7 @@ def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor,
     from paperlib.numerics import seeded_generator
 
     test_images, train_images, weights, notes = job.read_rows(found)
-    said = [*found.notes, *notes]
-    typer.echo(" ".join([f"{called}: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
+    _say_origin(called, found, notes)
     options = {
         "train": train_images,
         "minutes": job.minutes,
@@ -271,6 +272,12 @@ def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor,
         "weights": weights,
     }
     return test_images, options
+
+
+def _say_origin(called: str, found: ForeignRBM, notes: Sequence[str] = ()) -> None:
+    """Print where a model is from, and what was changed on the way, of it and of the images."""
+    said = [*found.notes, *notes]
+    typer.echo(" ".join([f"{called}: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
 
 
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:
@@ -322,7 +329,8 @@ def main() -> None:
         app()
     except (InputError, ReproductionError) as error:
         # The library's `test` is the option `data`.
-        said = f"paperlib: {error}".replace("paperlib: test: ", "paperlib: data: ")
+        said = "\n".join(f"paperlib: {line}" for line in str(error).split("\n"))
+        said = said.replace("paperlib: test: ", "paperlib: data: ")
         typer.echo(said, err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:

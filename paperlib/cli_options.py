@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 from rich.markup import escape
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from paperlib.evaluation.result import Effort, Evaluation
     from paperlib.models.foreign import ForeignRBM
 
+_Read = TypeVar("_Read")
+
 # Behind this a docstring says what each parameter is.
 _PARAMETERS = "\nParameters\n----------\n"
 # They hold every explanation.
@@ -33,7 +37,7 @@ ModelArgument = Annotated[
     typer.Argument(
         help="A file with the weights and biases of an RBM, a DBM, a DBN or a Potts RBM: .safetensors, .npz, .mat, .pt, HDF5 or .skops, "
         "whatever the arrays are called; an archive of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl; "
-        "or three files, W.npy,b.npy,a.npy."
+        "or three files, W.npy,b.npy,a.npy.",
     ),
 ]
 # The second one is the option's name of the last release.
@@ -46,10 +50,10 @@ class Job:
 
     Parameters
     ----------
-    data
+    data : FILE
         Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays. For categorical
         units: numbers of states, a sequence in a row, FASTA or Stockholm.
-    train
+    train : FILE
         Training images, used only for the start of the chains and for the base rates beside the value.
     weights : FILE
         Weights of the test images, one number of at least 0 for each; their sum counts as the number of independent images.
@@ -57,11 +61,11 @@ class Job:
         Draw grey pixels once, with their intensity as probability.
     threshold : T
         Or turn pixels on where their value in the file is above T.
-    names : weights=W,visible=b,hidden=a
-        Which array is what, where the file does not tell. weights=W.T: the rows of W are hidden units, [hidden, visible], as in
-        nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or group of entries, is not part of the
-        model; may be repeated.
-    minutes
+    names : NAMES
+        Which array is what, where the file does not tell: weights=W,visible=b,hidden=a or some of these. weights=W.T: the rows of W
+        are hidden units, [hidden, visible], as in nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or
+        group of entries, is not part of the model; may be repeated.
+    minutes : MINUTES
         Time to spend on the estimate, a third on parallel tempering.
     steps : K
         Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the
@@ -69,9 +73,9 @@ class Job:
     tempering_steps : N
         Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE. The old name --ladder-steps goes with
         the next release.
-    seed
+    seed : SEED
         Seed of all chains.
-    device
+    device : DEVICE
         Where chains walk: cpu or cuda.
     json : FILE
         Also write the result as JSON.
@@ -114,17 +118,34 @@ class Job:
         given = {**models, "data": self.data, "train": self.train, "weights": self.weights}
         return {name: path for name, path in given.items() if path is not None}
 
-    def read_model(self, model: Path) -> ForeignRBM:
-        """A model, as read from its file."""
+    def read_models(self, *models: Path) -> list[ForeignRBM]:
+        """Models, as read from their files."""
         from paperlib.evaluation.inputs import read_model
 
-        return read_model(model, self.names, self.width)
+        return self.read(*(partial(read_model, model, self.names, self.width) for model in models))
+
+    def read(self, *models: Callable[[], _Read]) -> list[_Read]:
+        """What these functions read; what is wrong with the images is said together with what is wrong with a model."""
+        from paperlib.evaluation.inputs import check_rows
+
+        found, wrong = _tried(*models)
+        if wrong:
+            given = (self.binarize, self.threshold)
+            rows = (partial(check_rows, *each, *given) for each in self._images())
+            wrong += _tried(*rows)[1]
+        _raise(wrong)
+        return found
+
+    def _images(self) -> list[tuple[str, Path]]:
+        """The files of test and training images, by their options."""
+        given = (("data", self.data), ("train", self.train))
+        return [(name, path) for name, path in given if path is not None]
 
     def width(self) -> int:
         """How many values a test image has."""
         from paperlib.evaluation.inputs import read_rows
 
-        return read_rows("data", self.data).shape[1]
+        return math.prod(read_rows("data", self.data).shape[1:])
 
     def read_rows(
         self, found: ForeignRBM
@@ -148,8 +169,9 @@ class Job:
                 name, path, width, self.binarize, spins, self.threshold, notes.append
             )
 
-        test = rows("data", self.data)
-        train = None if self.train is None else rows("train", self.train)
+        images, wrong = _tried(*(partial(rows, *each) for each in self._images()))
+        _raise(wrong)
+        test, train = images[0], images[1] if self.train else None
         weights = None if self.weights is None else read_weights(self.weights, len(test))
         return test, train, weights, tuple(notes)
 
@@ -231,6 +253,8 @@ def command(
         described += [_described(one, typer.Option(), said) for one in options]
         run.__signature__ = inspect.Signature(described)
         summary = (inspect.getdoc(function) or _NO_DOCSTRINGS).partition(_PARAMETERS)[0]
+        # Lines of the docstring are not those of the terminal.
+        summary = re.sub(r"(?<!\n)\n(?!\n)", " ", summary)
         app.command(function.__name__, help=escape(summary))(run)
         return function
 
@@ -256,6 +280,28 @@ def _described(
         # Or [hidden, visible] would be taken for markup, and not be printed.
         info.metavar, info.help = metavar, escape(text)
     return parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info])
+
+
+def _tried(*readers: Callable[[], _Read]) -> tuple[list[_Read], list[InputError]]:
+    """What these functions read, and the errors of those that could not."""
+    found, wrong = [], []
+    for reader in readers:
+        try:
+            found.append(reader())
+        except InputError as error:
+            wrong.append(error)
+    return found, wrong
+
+
+def _raise(wrong: list[InputError]) -> None:
+    """Raise all these errors in one, if there are any."""
+    said = {str(error): error for error in wrong}
+    # A model whose layers only the images can tell apart is not what is wrong where these cannot be read.
+    kept = [text for text in said if not any(text.endswith(f": {other}") for other in said)]
+    if len(kept) == 1:
+        raise said[kept[0]]
+    if kept:
+        raise InputError("\n".join(kept))
 
 
 def _checksum(path: Path) -> str:

@@ -89,7 +89,9 @@ def some_particles(moments=12, description=NASTY):
         particle_run("walk <2>", betas, walk, weights, captions),
         particle_run("stand", betas, [walk[0]] * len(walk), weights, still),
     ]
-    return particle_player(runs, [0.0] * 5, [-1.0, 0.0, -2.0, 0.5, -1.0], description, moments // 2)
+    return particle_player(
+        runs, [0.0] * 5, [-1.0, 0.0, -2.0, 0.5, -1.0], description, "AIS", moments // 2
+    )
 
 
 def some_bracket(moments=12, description=NASTY):

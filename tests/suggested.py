@@ -1,4 +1,4 @@
-"""What the chapters suggest under "What to try", read from their text and from `suggestions/edits.yaml`."""
+"""What the chapters suggest under "What to try", read from their text and from `suggestions/edits.yaml`, and what re-runners change besides."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import yaml
 from notebooks import BOOK, NOTEBOOKS, prose_of, read
 
 EDITS = Path(__file__).parent / "suggestions" / "edits.yaml"
+CHANGES = EDITS.with_name("changes.yaml")
 # `name = value`, and further ones that belong to it: `name = value` with `other = value`.
 _SETTING = r"`(\w+) = ([^`]+)`"
 _SETTINGS = re.compile(rf"{_SETTING}(?: with {_SETTING})*")
@@ -28,11 +30,15 @@ class Suggestion:
     parameters: dict[str, object] = field(default_factory=dict)
     replace: dict[str, str] = field(default_factory=dict)
     append: dict[str, str] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+    until: str = ""
+    error: str = ""
 
     @property
     def name(self) -> str:
         changes = [f"{name}={value!r}" for name, value in self.parameters.items()]
         changes += [*self.replace.values(), *self.append.values()]
+        changes = changes or [f"without {piece}" for piece in self.without]
         return f"{self.chapter}: {', '.join(changes)}".splitlines()[0][:90]
 
 
@@ -57,7 +63,7 @@ def settings_of(bullet: str) -> list[dict[str, object]]:
 
 
 @cache
-def edits() -> dict[str, list[dict[str, object]]]:
+def edits() -> dict[str, list[dict[str, Any]]]:
     """Changes of code, by chapter: `says` is how the item begins, the rest is what it means."""
     return yaml.safe_load(EDITS.read_text())
 
@@ -73,6 +79,37 @@ def suggestions() -> list[Suggestion]:
             if changes:
                 found.append(Suggestion(path.stem, edit["says"], **changes))
     return found
+
+
+def changes() -> list[Suggestion]:
+    """What re-runners change besides, from `suggestions/changes.yaml`."""
+    table: dict[str, list[dict[str, Any]]] = yaml.safe_load(CHANGES.read_text())
+    return [Suggestion(chapter, "", **change) for chapter, own in table.items() for change in own]
+
+
+def cells_to_run(change: Suggestion) -> list[str]:
+    """The code of the chapter's cells with a change, its parameters among them, as far as `until` and without some.
+
+    Raises
+    ------
+    ValueError
+        If no cell has one of the pieces of code, or if several have `until`.
+    """
+    code = [cell.source for cell in changed(change).cells if cell.cell_type == "code"]
+    code[0] += "".join(f"\n{name} = {value!r}" for name, value in change.parameters.items())
+    for piece in change.without:
+        if not any(piece in source for source in code):
+            raise ValueError(f"{change.chapter}: expected a cell with {piece!r}, found none")
+    last = [index for index, source in enumerate(code) if change.until in source]
+    if len(last) != 1:
+        raise ValueError(
+            f"{change.chapter}: expected {change.until!r} in one cell, not {len(last)}"
+        )
+    return [
+        source
+        for source in code[: last[0] + 1]
+        if not any(piece in source for piece in change.without)
+    ]
 
 
 def changed(suggestion: Suggestion) -> nbformat.NotebookNode:

@@ -1,6 +1,7 @@
 """Claims about ln Z that are true, nearly true and false, and pairs of models whose difference is known."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from paperlib.evaluation.audit import (
 )
 from paperlib.evaluation.evaluation import AnnealingRuns
 from paperlib.evaluation.report import describe_comparison
-from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.result import NOT_TRUSTED, Doubt, Evaluation, Judgement
 from paperlib.models import RBM, planted
 from paperlib.numerics import seeded_generator
 
@@ -261,7 +262,22 @@ def test_one_model_is_evaluated_once():
     assert found.first is found.second
     assert (found.difference.mean, found.difference.interval) == (0, (0, 0))
     assert (found.verdict, found.wins) == ("the models are the same", None)
-    assert describe_comparison(found).splitlines()[1:] == ["", "Verdict: the models are the same."]
+    said = describe_comparison(found).splitlines()
+    assert [line.partition(" ")[0] for line in said] == ["both:", "For", "", "Verdict:"]
+    assert said[-1] == "Verdict: the models are the same."
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_what_a_warning_takes_back_is_not_said(same):
+    found = compare(SMALL, SMALL if same else random_rbm(8, 5, seed=9), draws(SMALL, 400, 5))
+    assert (found.wins is None) == same
+    doubt = Doubt(NOT_TRUSTED, "A mode may be missing.")
+    doubted = replace(found.first, judgement=Judgement(NOT_TRUSTED, (doubt,)))
+    found = replace(found, first=doubted)
+    assert found.wins is None
+    said = describe_comparison(found)
+    assert "higher probability" not in said
+    assert f"\n  - {'both' if same else 'first'}: A mode may be missing." in said
 
 
 def test_few_images_speak_for_themselves_only():

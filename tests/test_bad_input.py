@@ -467,30 +467,12 @@ def test_wrong_argument_is_named(said, call, arguments, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-W, B = np.zeros((2, 2)), np.zeros(2)
-FILES = {
-    r"the arrays weights, visible_bias, hidden_bias .* got W, b": {"W": W, "b": B},
-    r"model.npz.*weights.*4 NaN": {"weights": W + NAN, "visible_bias": B, "hidden_bias": B},
-    r"got hidden_bias, lateral, visible_bias, weights": dict.fromkeys(
-        ("weights", "visible_bias", "hidden_bias", "lateral"), W
-    ),
-}
-
-
-@pytest.mark.parametrize("message", FILES)
-def test_what_a_file_lacks_is_named(tmp_path, message):
-    """What is no model at all is told in the words of `test_hostile_files`."""
-    (tmp_path / "model.npz").write_bytes(as_npz(FILES[message]))
-    with pytest.raises(ValueError, match=f"^path: expected .*{message}"):
+def test_an_array_too_many_is_named(tmp_path):
+    """What lacks one is told in the words of `test_hostile_files`."""
+    names = ("weights", "visible_bias", "hidden_bias", "lateral")
+    (tmp_path / "model.npz").write_bytes(as_npz(dict.fromkeys(names, np.zeros((2, 2)))))
+    with pytest.raises(InputError, match=r"^path: expected .*got hidden_bias, lateral, "):
         models.RBM.load(tmp_path / "model.npz")
-
-
-def test_a_file_in_half_precision_is_not_loaded_as_such(tmp_path):
-    path = tmp_path / "model.npz"
-    RBM_5_4.save(path, dtype=torch.float16)
-    assert models.RBM.load(path).dtype == torch.float32
-    with pytest.raises(ValueError, match=r"^dtype: expected torch\.float32 or"):
-        models.RBM.load(path, dtype=torch.float16)
 
 
 def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

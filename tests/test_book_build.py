@@ -17,14 +17,13 @@ from boltzmann_companion.build.book import (
     as_download,
     as_page,
     claims_checked,
-    toc_pages,
     with_address,
     with_footer,
     with_repository,
 )
 from boltzmann_companion.build.extension import mark_columns, prose_of
 from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
-from boltzmann_companion.build.runner import check_parameters
+from boltzmann_companion.build.runner import chapters, check_parameters
 from boltzmann_companion.build.status import status_table
 from boltzmann_companion.records import read_record
 from paperlib import __version__
@@ -90,9 +89,11 @@ def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
 
 
 @EACH_NOTEBOOK
-def test_box_shows_a_parameter_of_its_chapter(path):
+def test_box_runs_its_chapter_and_shows_one_of_its_parameters(path):
     page = as_page(read(path), path.stem, "digits")
     (box,) = [cell.source for cell in page.cells if "Run this chapter" in cell.source]
+    (number,) = set(re.findall(r"--only (\w+)", box))
+    assert chapters([number]) == [path]
     name, value = re.search(r"--set (\w+)=(\S+)$", box, re.MULTILINE).groups()
     check_parameters(path, {name: ast.literal_eval(value)})
     assert (name == "seed") == (path.stem in ("13-reproduction-report", "benchmarks"))
@@ -296,14 +297,6 @@ def test_status_is_what_the_records_say():
         if r["profile"] == "digits" and r["provenance"].get("chapter", "").startswith("05-")
     )
     assert f"| {last[:10]} |" in one
-
-
-def test_table_of_contents_is_read_whole():
-    pages = toc_pages(ROOT / "_toc.yml")
-    assert pages[0] == "book/intro"
-    assert "book/running" in pages
-    assert "book/api/annealing" in pages
-    assert len(pages) == len(set(pages)) > 18
 
 
 # ---- what search finds

@@ -93,17 +93,6 @@ def test_every_page_of_the_table_of_contents_exists():
     assert sorted(set(names) - set(pages)) == []
 
 
-FILES = [path for path in BOOK.rglob("*.*") if path.suffix in (".md", ".ipynb", ".rst")]
-TARGETS = {str(path.relative_to(BOOK).with_suffix("")) for path in FILES}
-
-
-ENTRIES = re.findall(
-    r"^\.\. auto(?:class|exception|function|data):: (\S+)$", reference(), re.MULTILINE
-)
-# What a chapter calls of the package that runs it, and what whoever writes a path needs.
-WITHOUT_EXPORT = ("boltzmann_companion.", "paperlib.annealing.path.", "paperlib.errors.")
-
-
 @pytest.mark.parametrize("name", public_names(PACKAGES))
 def test_every_public_name_is_in_the_library_reference(name):
     assert re.search(rf"^\.\. auto(class|function):: {re.escape(name)}$", reference(), re.MULTILINE)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 from dataclasses import replace
 
@@ -15,10 +16,11 @@ from boltzmann_companion import chapter as module
 from boltzmann_companion import jupyter, records
 from boltzmann_companion.chapter import open_chapter, read_settings
 from boltzmann_companion.columns import Column
-from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.profiles import Profile, get_profile
 from boltzmann_companion.studies.bracket_rows import entries_of
 from boltzmann_companion.studies.bracket_tables import TABLES
 from boltzmann_companion.tables import Record
+from paperlib.datasets import BinaryImages, binary_images
 from paperlib.errors import InputError
 
 PARAMETERS = {"profile": "digits", "seed": 7, "chains": 100}
@@ -27,6 +29,8 @@ PARAMETERS = {"profile": "digits", "seed": 7, "chains": 100}
 @pytest.fixture(autouse=True)
 def figures(monkeypatch, tmp_path):
     monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path / "figures"))
+    # a chapter of the papers' size is opened without MNIST
+    monkeypatch.setattr(Profile, "images", lambda size: binary_images("digits"))
     return tmp_path / "figures"
 
 
@@ -91,20 +95,81 @@ def test_a_later_assignment_to_a_parameter_is_the_chapters_own():
     assert chapter.as_given
 
 
-def test_unknown_profile_is_named():
-    with pytest.raises(InputError, match="profile: expected one of digits, paper"):
-        opened(profile="imagenet")
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"profile": "imagenet"}, "profile: expected one of digits, paper, got 'imagenet'"),
+        ({"profile": 8}, "profile: expected text, got 8; the book has 'digits'"),
+        ({"chains": "ten"}, "chains: expected a whole number, got 'ten'; the book has 100"),
+        ({"chains": 0.5}, "chains: expected a whole number, got 0.5; the book has 100"),
+        ({"chains": 0}, "chains: expected a number above 0, got 0; the book has 100"),
+        ({"seed": None}, "seed: expected a whole number, got None; the book has 7"),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_cannot_be_is_refused_with_what_may_be(changes, told):
+    with pytest.raises(InputError, match=f"^{told}$"):
+        opened(**changes)
+    assert opened(seed=0, chains=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (1_000, r"a list of numbers, got 1000; the book has \[2000, 8000\]"),
+        ([1_000, "many"], r"numbers above 0, got \[1000, 'many'\]; the book has \[2000, 8000\]"),
+        ("many", "a list of numbers, got 'many'"),
+    ],
+)
+def test_a_parameter_that_is_none_in_the_book_is_like_the_setting_that_it_replaces(value, told):
+    def study(budgets):
+        parameters = {"profile": "digits", "seed": 1, "budgets": budgets}
+        return open_chapter("17-which-estimator-tells-the-truth", parameters, seed=1, budgets=None)
+
+    with pytest.raises(InputError, match=f"budgets: expected {told}"):
+        study(value)
+    assert study(None).as_given
+    assert not study([1_000]).as_given
+
+
+def test_a_parameter_whose_cell_was_not_run_is_named():
+    with pytest.raises(
+        InputError, match="chains: expected a parameter, got none; run the cell of the p"
+    ):
+        open_chapter("05-x", {"profile": "digits", "seed": 7}, seed=7, chains=100)
+
+
+def test_a_profile_without_its_images_is_refused_before_anything_runs(monkeypatch):
+    def missing(size):
+        raise InputError("MNIST: expected a file")
+
+    monkeypatch.setattr(Profile, "images", missing)
+    with pytest.raises(
+        InputError, match=r'^MNIST: expected a file; without .* profile = "digits"$'
+    ):
+        opened(profile="paper")
+
+
+def _claims(rows):
+    yield "the first is one", rows[0] == 1
+    yield "the second is two", rows[1] == 2
+
+
+def test_claims_about_rows_that_are_not_there_cannot_be_judged(capsys):
+    opened(chains=3).checks(_claims([1]))
+    assert capsys.readouterr().out.splitlines() == [
+        "the first is one: yes",
+        "the claims that follow here cannot be judged (with your settings)",
+    ]
+    with pytest.raises(AssertionError, match=r"judged here \(IndexError: .*`chapter.as_given = Fa"):
+        opened().checks(_claims([1]))
 
 
 @pytest.mark.parametrize(("profile", "left"), [("digits", 1), ("paper", 2)])
-def test_torch_has_one_thread_on_digits(profile, left):
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        open_chapter("05-exact-partition-functions", {"profile": profile, "seed": 1}, seed=1)
-        assert torch.get_num_threads() == left
-    finally:
-        torch.set_num_threads(before)
+def test_torch_has_one_thread_on_digits(profile, left, threads):
+    threads(2)
+    open_chapter("05-exact-partition-functions", {"profile": profile, "seed": 1}, seed=1)
+    assert torch.get_num_threads() == left
 
 
 def test_saved_record_is_that_of_the_chapter(figures):
@@ -257,9 +322,18 @@ def test_own_images_that_do_not_fit_are_refused_in_words(entry):
     few = replace(entry.images, test=entry.images.test[:10])
     with pytest.raises(InputError, match=r"choose others with cases=torch\.arange\(10\)"):
         replace(entry, images=few)
-    grey = replace(entry.images, test=entry.images.grey.test)
-    with pytest.raises(InputError, match="expected only 0 and 1"):
-        print(replace(entry, images=grey).log_p)
+    with pytest.raises(InputError, match="cases: expected two test images or more, got 1"):
+        replace(entry, cases=[0])
+    for test, told in (
+        (entry.images.grey.test, "test: expected only 0 and 1"),
+        (torch.ones(30, 8, 8), r"got shape \[30, 8, 8\]; test\.flatten\(1\) makes rows"),
+        (torch.ones(30, 784), r"test: expected shape \[any, 64\], got \[30, 784\]"),
+    ):
+        with pytest.raises(InputError, match=told):
+            replace(entry.images, test=test)
+    others = BinaryImages(torch.zeros(5, 784), torch.zeros(30, 784), entry.images.grey)
+    with pytest.raises(InputError, match=r"images.test: expected shape \[any, 64\]"):
+        replace(entry, images=others, cases=range(20))
 
 
 # ---- every notebook
@@ -305,9 +379,65 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
     ]
 
 
-def test_an_opened_chapter_shows_captions_once(monkeypatch):
+@pytest.fixture
+def shell(monkeypatch):
+    """The shell of a notebook, which collects the errors that it shows: kind, message and traceback."""
     shell = InteractiveShell()
+    shell.shown = []
+    monkeypatch.setattr(
+        shell,
+        "_showtraceback",
+        lambda kind, error, lines: shell.shown.append(
+            (kind.__name__, str(error), re.sub(r"\x1b\[[\d;]*m", "", "\n".join(lines)))
+        ),
+    )
     monkeypatch.setattr(jupyter, "get_ipython", lambda: shell)
+    return shell
+
+
+def test_an_opened_chapter_shows_captions_once(shell):
     opened()
     opened()
     assert shell.events.callbacks["post_run_cell"].count(jupyter._show_caption) == 1
+
+
+def test_an_error_that_explains_itself_is_shown_with_the_notebooks_own_lines(shell):
+    opened(chains=3)
+    shell.push({"refuse": lambda: get_profile("imagenet")})
+    shell.run_cell("def mine():\n    return refuse()\n\n\nmine()")
+    told = "profile: expected one of digits, paper, got 'imagenet' (your parameters: chains = 3)"
+    ((kind, message, traceback),) = shell.shown
+    assert (kind, message) == ("InputError", told)
+    assert "return refuse()" in traceback
+    assert "profiles.py" not in traceback
+    shell.run_line_magic("tb", "")
+    assert "profiles.py" in shell.shown[-1][2]
+
+
+def _interrupted():
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_is_shown_in_a_few_lines(shell):
+    opened()
+    shell.push({"interrupted": _interrupted})
+    shell.run_cell("interrupted()")
+    ((kind, _, traceback),) = shell.shown
+    assert kind == "KeyboardInterrupt"
+    assert "interrupted()" in traceback
+    assert "_interrupted" not in traceback
+
+
+def _faulty():
+    return no_such_name  # noqa: F821
+
+
+def test_a_cell_that_was_not_run_is_asked_for_and_a_fault_of_the_library_is_shown_in_full(shell):
+    opened()
+    shell.run_cell("print(no_such_name)")
+    told = "name 'no_such_name' is not defined; run the cells above this one first, or look for"
+    assert shell.shown[-1][1].startswith(told)
+    shell.push({"faulty": _faulty})
+    shell.run_cell("faulty()")
+    assert shell.shown[-1][1] == "name 'no_such_name' is not defined"
+    assert "in _faulty()" in shell.shown[-1][2]

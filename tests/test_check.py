@@ -31,7 +31,9 @@ def test_a_number_is_told_with_its_row_its_column_and_the_digits_that_differ():
     ]
     assert moved(0, log_z=value + 3e-6)[0].count(f"{value:.8f} -> ") == 1
     assert moved(0, log_z=math.inf)[0].endswith("-> inf (within 1e-6)")
-    assert moved(0, log_z=value + 1e-7) == []
+    assert moved(0, log_z=value + 5e-7) == []
+    for unlike in (value + 2e-6, math.nan):
+        assert len(moved(0, log_z=unlike)) == 1
 
 
 def test_an_interval_and_a_name_are_told_whole():

@@ -92,3 +92,11 @@ def test_no_bracket_of_a_help_text_is_taken_for_markup(monkeypatch):
     for name, command in typer.main.get_command(app).commands.items():
         for text in (command.help, *(parameter.help for parameter in command.params)):
             assert not re.search(r"(?<!\\)\[[a-z]", text), (name, text)
+
+
+def test_a_paragraph_of_a_help_text_has_no_line_of_its_docstring():
+    """It would be broken in the middle of a terminal's line."""
+    commands = typer.main.get_command(app).commands
+    lines = [line for command in commands.values() for line in command.help.split("\n\n")]
+    assert len(lines) > len(commands)
+    assert not any("\n" in line for line in lines)

@@ -1,12 +1,8 @@
-"""Training: one update against its definition, what interrupts it, and that it learns; `test_every_training` has checkpoints."""
-
-import os
-import signal
+"""Training: one update against its definition, and that it learns; `test_every_training` has checkpoints, `test_faults` what kills it."""
 
 import pytest
 import torch
 from enumeration import all_states, random_rbm
-from faults import FORKS
 
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, train_rbm
@@ -107,38 +103,6 @@ def test_reconstruction_errors_are_of_all_minibatches_or_of_every_tenth(chains, 
         torch.randint(10, (chains,), generator=generator)
     v = DATA[torch.randperm(10, generator=generator)[:reconstructed]].double()
     assert error == pytest.approx((v - torch.sigmoid(bias)).square().mean().item(), abs=1e-9)
-
-
-def long_training(checkpoint=None):
-    data = (torch.rand(200, 30, generator=seeded_generator(0)) < 0.4).to(torch.uint8)
-    chosen = ContrastiveDivergence(8, epochs=60, batch_size=5)
-    rbm, _ = train_rbm(data, chosen, 0, dtype=torch.float64, checkpoint=checkpoint, progress=False)
-    return rbm.checksum()
-
-
-def train_until_interrupted(ready, checkpoint):
-    # a suite that runs in the background ignores Ctrl-C, and children inherit that
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    torch.set_num_threads(1)
-    ready.set()
-    long_training(checkpoint)
-
-
-def test_interrupted_process_leaves_a_whole_checkpoint(tmp_path):
-    """Ctrl-C at any moment: the checkpoint opens, training resumes, and the result is the undisturbed one."""
-    path = tmp_path / "checkpoint.safetensors"
-    for _ in range(3):
-        ready = FORKS.Event()
-        process = FORKS.Process(target=train_until_interrupted, args=(ready, path))
-        process.start()
-        ready.wait()
-        while not path.exists() and process.is_alive():
-            pass
-        os.kill(process.pid, signal.SIGINT)
-        process.join()
-        assert process.exitcode == 1
-        assert list(tmp_path.iterdir()) == [path]
-    assert long_training(path) == long_training()
 
 
 @pytest.mark.parametrize("options", [{}, {"persistent_chains": 100}, {"cd_steps": 5}])

@@ -88,6 +88,3 @@ def test_a_typo_is_mended_with_the_tests_that_read_pages():
         "test_contributor_pages",
     }
     assert ".ci/run" not in part
-
-
-# ---- issues

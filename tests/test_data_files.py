@@ -1,17 +1,15 @@
 """Test sets as people keep them: each is read as what it is, or refused in one sentence, and who does what that says gets the right rows."""
 
 import gzip
-import io
 import re
 import struct
-import zipfile
 
 import h5py
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from writers import as_hdf5, as_idx, as_mat, as_matlab_73, as_npy, as_npz, as_pt
+from writers import as_hdf5, as_idx, as_mat, as_matlab_73, as_npy, as_npz, as_pt, zipped
 
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
@@ -29,14 +27,6 @@ SQUARES = X.reshape(40, 2, 3)
 def table(rows, first="", separator=","):
     text = "\n".join(separator.join(map(str, row)) for row in np.asarray(rows).tolist())
     return f"{first}{text}\n".encode()
-
-
-def zipped(members):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as stored:
-        for name, content in members.items():
-            stored.writestr(name, content)
-    return file.getvalue()
 
 
 def of_python_2(array):
@@ -344,7 +334,7 @@ def test_cells_tell_which_layer_is_visible(tmp_path, member):
 
 # ---- sequences
 
-PROTEIN, RNA = ("-ACDEFGHIKLMNPQRSTVWY", "-ACGU")
+PROTEIN = "-ACDEFGHIKLMNPQRSTVWY"
 ROWS = {"s0": "ACDEF", "s1": "A-DEF", "s2": "--WYV"}
 
 

@@ -100,11 +100,6 @@ def test_failed_download_leaves_nothing_and_says_what_to_do(server, tmp_path, fa
     assert cached(tmp_path) == []
 
 
-def test_unreachable_server_is_a_clear_error(small_mnist):
-    with pytest.raises(ValueError, match="PAPERLIB_DATA"):
-        load_mnist("http://127.0.0.1:9")
-
-
 @pytest.mark.parametrize("layout", ["mnist", "."])
 @pytest.mark.parametrize("zipped", [True, False])
 def test_own_data_folder_comes_first(small_mnist, monkeypatch, tmp_path, layout, zipped):

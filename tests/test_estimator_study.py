@@ -152,21 +152,18 @@ def test_outcomes_are_kept_in_the_cache(monkeypatch, tmp_path):
     assert study_folder().is_relative_to(tmp_path)
 
 
-def test_each_run_has_one_thread_and_leaves_the_number_as_it_was(monkeypatch):
-    seen, before = [], torch.get_num_threads()
+def test_each_run_has_one_thread_and_leaves_the_number_as_it_was(monkeypatch, threads):
+    seen = []
 
     def look(model, budget, generator):
         seen.append(torch.get_num_threads())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(estimator_study, "ESTIMATORS", {"AIS": look})
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_once("AIS", small(), BUDGET, 0)
-        assert (seen, torch.get_num_threads()) == ([1], 2)
-    finally:
-        torch.set_num_threads(before)
+    threads(2)
+    with pytest.raises(KeyboardInterrupt):
+        run_once("AIS", small(), BUDGET, 0)
+    assert (seen, torch.get_num_threads()) == ([1], 2)
 
 
 def stand_in(monkeypatch, answer, name="AIS"):

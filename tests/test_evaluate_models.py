@@ -256,12 +256,9 @@ def test_sequences_are_not_called_images(monkeypatch, exact):
 
 
 WRONG_SEQUENCES = {
-    "state": ([[0, 4, 1]], "data: expected whole numbers from 0 to 3"),
     "width": ([[0, 1]], "data: expected sequences of 3 sites, or 12 bits, got 2"),
     "half": ([[0, 1, 0.5]], "data: expected whole numbers from 0 to 3"),
     "nan": ([[0, 1, math.nan]], "data: expected finite numbers"),
-    "two bits": ([[1, 1] + [0] * 10], "data: expected one bit on of each site's 4"),
-    "negative": ([[0, -1, 1]], "data: expected whole numbers from 0 to 3"),
 }
 
 

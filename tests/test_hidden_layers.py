@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states, assert_rates
+from enumeration import all_states, assert_rates, random_dbm, random_rbm
 
 from boltzmann_companion.studies.study import _PARTS, DeepCase, holds_truth, study
 from paperlib.annealing import PosteriorPath, uniform_betas
@@ -16,20 +16,13 @@ from paperlib.evaluation.hidden_layers import HiddenLayers
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 
-
-def random(*shape, seed, scale=1.5):
-    return scale * torch.randn(*shape, dtype=torch.float64, generator=seeded_generator(seed))
-
-
-def layer(visible, hidden, seed):
-    return RBM(*(random(*size, seed=seed + n) for n, size in enumerate([(visible, hidden), (visible,), (hidden,)])))  # fmt: skip
-
-
 SMALL = {
-    "DBM": DBM(*(random(*size, seed=n) for n, size in enumerate([(4, 3), (3, 2), (4,), (3,), (2,)]))),
-    "DBN": DBN([layer(4, 3, 10), layer(3, 2, 20)]),
-    "DBN of three layers": DBN([layer(4, 2, 30), layer(2, 2, 40), layer(2, 3, 50)]),
-}  # fmt: skip
+    "DBM": random_dbm(4, 3, 2, seed=0, scale=1.5),
+    "DBN": DBN([random_rbm(4, 3, 11, 1.5), random_rbm(3, 2, 21, 1.5)]),
+    "DBN of three layers": DBN(
+        [random_rbm(4, 2, 30, 1.5), random_rbm(2, 2, 40, 1.5), random_rbm(2, 3, 50, 1.5)]
+    ),
+}
 EACH = pytest.mark.parametrize("name", SMALL)
 V = torch.tensor([1.0, 0, 1, 1])
 

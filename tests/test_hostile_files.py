@@ -2,9 +2,8 @@
 
 import gzip
 import pickle
+import re
 import struct
-import zipfile
-from io import BytesIO
 from pathlib import Path
 
 import h5py
@@ -24,6 +23,7 @@ from writers import (
     as_npz,
     as_pt,
     as_safetensors,
+    zipped,
 )
 
 from paperlib.errors import InputError
@@ -68,14 +68,6 @@ def write(folder, name, content):
 
 def cut(content, keep=0.5):
     return content[: int(len(content) * keep)]
-
-
-def zipped(members):
-    file = BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as stored:
-        for name, content in members.items():
-            stored.writestr(name, content)
-    return file.getvalue()
 
 
 def npz(**changes):
@@ -331,7 +323,6 @@ def _folder(folder):
     images = np.load("t.npy")
     np.save("one.npy", images[:1])
     np.save("seven.npy", images[:, :7])
-    np.save("grey.npy", images * 0.5)
     (folder / "folder").mkdir()
 
 
@@ -341,11 +332,9 @@ COMMANDS = {
     "evaluate m.npz --data one.npy": "data: expected at least two images, got 1",
     "evaluate m.npz --data seven.npy": "data: expected images of 8 values, as many as the model has visible units, got 7",
     "evaluate narrow.npz --data t.npy": "data: expected images of 5 values, as many as the model has visible units, got 8",
-    "evaluate m.npz --data grey.npy": "data: expected only 0 and 1",
     "evaluate m.npz --data folder": "data: expected a file",
     "evaluate t.npy --data t.npy": "path: expected a model in t.npy: expected visible and hidden biases",
     "evaluate m.npz --data t.npy --minutes 0": "minutes: expected a positive number",
-    "evaluate m.npz --data t.npy --minutes inf": "minutes: expected a positive number",
     "evaluate m.npz --data t.npy --device tpu": "device: expected",
     "evaluate m.npz --data t.npy --train no.npy": "train: expected a file, found none",
     "evaluate m.npz --data t.npy --json no/r.json": "json: expected a file in a folder that exists",
@@ -355,7 +344,6 @@ COMMANDS = {
     "evaluate sequences.safetensors --data t.npy --threshold 0": "threshold: expected none for sequences of 4 states",
     "evaluate m\udcff.npz --data t.npy": "path: expected a file, found none",
     "audit m.npz --data t.npy": "claimed-log-z: expected it",
-    "audit m.npz --data t.npy --claimed-log-z 1 --json no/r.json": "json: expected a file in a folder that exists",
     "compare m.npz no.npz --data t.npy": "path: expected a file, found none",
     "compare m.npz narrow.npz --data t.npy": "expected images of 5 values",
     "training folder --data t.npy": "models: expected a folder with at least two",
@@ -365,8 +353,6 @@ COMMANDS = {
     "training RBM.h5 --data seven.npy --steps 5": "steps: expected",
     "training RBM.h5 --data seven.npy --plot r.gif": "plot: expected a .svg, .png or .pdf file",
     "training RBM.h5 --data seven.npy --csv no/r.csv": "csv: expected a file in a folder that exists",
-    "training RBM.h5 --data seven.npy --device tpu": "device: expected",
-    "training RBM.h5 --data seven.npy --train no.npy": "train: expected a file, found none",
     "reproduce --only 99": "only: expected part of a chapter's name",
     "check 05 99": "names: expected part of a chapter's name",
     "reproduce --only 05 --device tpu": "device: expected cpu or cuda, got 'tpu'",
@@ -387,6 +373,44 @@ def test_refused_by_the_command(refusal, line):
     assert said.count("\n") == 1
     # before anything is computed that would then be lost
     assert "Verdict" not in output
+
+
+NO_MODEL, NO_IMAGES = (
+    "path: expected a file, found none at no.npz",
+    "data: expected a file, found none at no.npy",
+)
+GREY = "expected only 0 and 1"
+TOGETHER = {
+    "evaluate no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
+    "audit no.npz --data no.npy --claimed-log-z 1": [NO_MODEL, NO_IMAGES],
+    "compare no.npz nor.npz --data no.npy": [NO_MODEL, "path: expected a file, found none at nor.npz", NO_IMAGES],
+    "compare m.npz no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
+    "training folder --data no.npy": ["models: expected a folder", NO_IMAGES],
+    "evaluate no.npz --data grey.npy --train grey.npy": [NO_MODEL, f"data: {GREY}", f"train: {GREY}"],
+    "evaluate m.npz --data grey.npy --train no.npy": [f"data: {GREY}", "train: expected a file, found none at no.npy"],
+    "evaluate no.npz --data row.npy": [NO_MODEL, "data: expected shape"],
+    # these may be states of categorical units, spins, or become binary
+    "evaluate no.npz --data states.npy": [NO_MODEL],
+    "evaluate no.npz --data spins.npy": [NO_MODEL],
+    "evaluate no.npz --data grey.npy --threshold 0.2": [NO_MODEL],
+    # only the images could tell which biases are visible
+    "evaluate nameless.npz --data no.npy": [NO_IMAGES],
+    "evaluate nameless.npz --data row.npy": ["path: .* and images of 1; say it", "data: expected shape"],
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("line", TOGETHER)
+def test_mistakes_are_said_together(refusal, line):
+    images = np.load("t.npy")
+    np.save("row.npy", images[0])
+    np.save("states.npy", 20 * images)
+    np.save("spins.npy", 2.0 * images - 1)
+    np.savez("nameless.npz", W=np.ones((8, 5)), b=np.ones(8), c=np.ones(5))
+    said = refusal(line)[0].splitlines()
+    assert len(said) == len(TOGETHER[line])
+    for text, expected in zip(said, TOGETHER[line], strict=True):
+        assert re.match(f"paperlib: {expected}", text)
 
 
 @pytest.mark.usefixtures("_folder")

@@ -19,7 +19,7 @@ from paperlib.variational import (
     wake_step,
 )
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
-from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
+from paperlib.variational.sparse_coding import LaplaceSparseCoding
 from paperlib.variational.vae import VAE, train_vae
 
 V, H = all_states(4), all_states(3)
@@ -93,21 +93,13 @@ def test_wake_sleep_learns_two_patterns():
 # ---- recognition networks
 
 
-def test_network_by_hand_and_the_exact_affine_network():
+def test_network_by_hand():
     network = Network([3, 5, 2], seeded_generator(11))
     x = normal(7, 3, seed=12)
     by_hand = torch.tanh(x @ network.weights[0] + network.biases[0])
     by_hand = by_hand @ network.weights[1] + network.biases[1]
     assert torch.allclose(network(x), by_hand)
     assert [p.shape.numel() for p in network.parameters] == [15, 10, 5, 2]
-
-    # Orthogonal columns: one affine layer is exact inference, exercise 1 of the chapter.
-    columns = torch.linalg.qr(normal(4, 3, seed=13))[0] * torch.tensor([1.0, 2.0, 0.5])
-    model = BinarySparseCoding(columns, normal(3, seed=14), torch.full((4,), 1.7))
-    v, _ = model.sample(20, seeded_generator(15))
-    logits = v @ (1.7 * columns) + model.hidden_bias - 0.85 * columns.square().sum(0)
-    bound = model.lower_bound(v, torch.sigmoid(logits))
-    assert torch.allclose(bound, model.log_prob(v), atol=1e-10)
 
 
 def test_ascend_finds_the_top_of_a_parabola():

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from enumeration import all_states, assert_rates, bernoulli_table, joint_log_table, normal
+from players import ring
 
 from paperlib.mcmc import (
     MarkovChain,
@@ -24,16 +25,6 @@ from paperlib.numerics import seeded_generator
 
 def random_chain(states, seed):
     return MarkovChain(normal(states, states, seed=seed).softmax(1))
-
-
-def ring(states, stay=0.0, forward=0.5):
-    """A walk around a ring of states."""
-    matrix = torch.zeros(states, states, dtype=torch.float64)
-    for x in range(states):
-        matrix[x, x] += stay
-        matrix[x, (x + 1) % states] += (1 - stay) * forward
-        matrix[x, (x - 1) % states] += (1 - stay) * (1 - forward)
-    return MarkovChain(matrix)
 
 
 def close(actual, expected, atol=1e-12):

@@ -126,16 +126,13 @@ def test_restarts_keep_the_best_and_empty_components_do_no_harm():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("components", [1, 2, 10, 300])
-def test_a_file_gives_the_same_model_back_to_the_last_bit(tmp_path, components, dtype):
-    """Weights that are normalised already are not normalised again, which would move their last bits."""
-    path = tmp_path / "mixture.safetensors"
+def test_weights_that_are_normalised_already_are_not_normalised_again(components, dtype):
+    """Which would move their last bits."""
     for seed in range(50):
         mixture = random_mixture(components, 2, seed).to(dtype=dtype)
         again = mixture.to(dtype=dtype)
         assert again.checksum() == mixture.checksum()
         assert abs(mixture.log_mixing_weights.double().logsumexp(0).item()) < 1e-5
-    mixture.save(path)
-    assert BernoulliMixture.load(path).checksum() == mixture.checksum()
 
 
 def test_weights_of_half_precision_are_normalised(tmp_path):

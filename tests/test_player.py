@@ -102,12 +102,6 @@ def test_every_frame_is_in_the_page_in_order():
     assert data["captions"] == [f"beta </script> = {k / 10}" for k in range(4)]
 
 
-# ---- chains
-
-
-# ---- traces
-
-
 # ---- parallel tempering
 
 

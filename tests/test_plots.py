@@ -1,16 +1,24 @@
-"""Labels of logarithmic axes, and the drawing of a Markov chain as a graph: what is drawn, and what is refused."""
+"""The code of colours, dashes and markers; labels of logarithmic axes; and the drawing of a Markov chain as a graph."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from matplotlib.patches import Circle, FancyArrowPatch
 
-from boltzmann_companion.plots import draw_chain, label_logarithmic
+from boltzmann_companion.figures.brackets import draw_models
+from boltzmann_companion.plots import draw_chain, label_logarithmic, look_of
+from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from paperlib.errors import InputError
+from paperlib.evaluation.picture import LOOKS
+from paperlib.storage import companion_folder
+from tests.players import KINDS
 
 CHAIN = torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.996, 0.004, 0.0]])
 
@@ -93,3 +101,107 @@ def test_what_does_not_fit_is_refused(axes, name, arguments):
     with pytest.raises(InputError, match=f"^{name}: expected"):
         draw_chain(axes, **{"rates": CHAIN, **arguments})
     assert not axes.patches
+
+
+# ---- the code of colours, dashes and markers
+
+#: Linear RGB as seen without each of the three cones, after Machado, Oliveira and Fernandes (2009), severity 1.
+EYES = {
+    "normal": np.eye(3),
+    "no red": [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],
+    "no green": [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9690]],
+    "no blue": [[1.2555, -0.0767, -0.1788], [-0.0784, 0.9308, 0.1476], [0.0047, 0.6914, 0.3039]],
+}
+#: From linear RGB to XYZ, white being (1, 1, 1) in the former.
+XYZ = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
+
+
+def rgb(color):
+    return np.array([int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+
+
+def linear(values):
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    dark, light = sorted(float(XYZ[1] @ linear(values)) for values in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def lab(color, eyes):
+    """CIELAB, in which a distance of 2 is just seen."""
+    xyz = XYZ @ np.clip(EYES[eyes] @ linear(rgb(color)), 0, 1) / XYZ.sum(1)
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def on_a_dark_page(values):
+    """What the style sheet makes of the drawing of a player: `invert(0.9) hue-rotate(180deg)`."""
+    grey = np.array([0.213, 0.715, 0.072])
+    rotated = 2 * np.outer(np.ones(3), grey) - np.eye(3)
+    return np.clip(rotated @ (0.9 - 0.8 * values), 0, 1)
+
+
+@pytest.mark.parametrize("eyes", EYES)
+def test_colours_of_estimators_differ_for_all_eyes(eyes):
+    colors = ["#000000", *(look["color"] for look in LOOKS.values())]
+    for one, other in itertools.combinations(colors, 2):
+        assert np.linalg.norm(lab(one, eyes) - lab(other, eyes)) > 15, (one, other)
+
+
+def test_colours_stand_out_from_white_and_on_dark_pages():
+    white = np.ones(3)
+    for name, look in LOOKS.items():
+        color = rgb(look["color"])
+        assert contrast(color, white) >= 3, name
+        assert contrast(on_a_dark_page(color), on_a_dark_page(white)) >= 3, name
+    for name in ("AIS", "RAISE"):
+        color = rgb(LOOKS[name]["color"])
+        assert contrast(color, white) >= 4.5  # of text
+        assert contrast(color, rgb("#14181E")) >= 3  # the logo on a dark page
+
+
+def test_estimators_differ_without_colours():
+    for key in ("linestyle", "marker"):
+        assert len({look[key] for look in LOOKS.values()}) == len(LOOKS)
+    assert {name.partition(",")[0] for name in ESTIMATORS} <= set(LOOKS)
+    assert look_of("AIS", hollow=True) != look_of("AIS")
+
+
+def test_logo_and_players_have_the_colours_of_the_figures():
+    allowed = {LOOKS[name]["color"] for name in ("AIS", "RAISE")}
+    for name in ("idea", "logo", "favicon"):
+        text = (companion_folder() / "book" / "_static" / f"{name}.svg").read_text()
+        vivid = {c for c in re.findall("#[0-9A-Fa-f]{6}", text) if len({*rgb(c)}) > 1}
+        assert vivid == allowed, name
+        [dashed] = re.findall(r'stroke="(#\w{6})"[^>]*stroke-dasharray', text)
+        assert dashed == LOOKS["RAISE"]["color"], name
+    for kind, names in {
+        "brackets": ["AIS", "RAISE"],
+        "ladders": ["parallel tempering"],
+        "particles": ["AIS"],
+    }.items():
+        card = KINDS[kind]()._repr_html_()
+        assert all(f'"{LOOKS[name]["color"]}"' in card for name in names), kind
+
+
+def test_a_bracket_has_the_looks_of_its_estimators():
+    row = {"model": "m", "ais": -1.0, "raise": -2.0, "raise_error": 0.1, "exact": -1.5}
+    rows = [
+        row | {"start": start, "steps": steps, "ais_interval": [-1.1, top]}
+        for start in ("uniform", "base rates")
+        for steps, top in ((10, math.inf), (100, -0.9))
+    ]
+    figure = plt.figure()
+    draw_models(figure, rows, 10)
+    [axes] = [panel for panel in figure.axes if panel.lines]
+    shown = {str(line.get_label()): line for line in axes.lines}
+    for name, start in itertools.product(("AIS", "RAISE"), ("uniform", "base rates")):
+        line = shown[f"{name}, {start}"]
+        look = look_of(name, hollow=start == "uniform")
+        assert (line.get_color(), line.get_marker()) == (look["color"], look["marker"])
+        assert (line.get_markerfacecolor() == "white") is (start == "uniform")
+    # an arrow for each interval of AIS without an upper end
+    assert len(axes.texts) == 2
+    plt.close(figure)

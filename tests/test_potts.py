@@ -8,8 +8,7 @@ import torch
 from enumeration import all_states, assert_is_its_definition, assert_rates, random_potts
 
 from paperlib.annealing import PottsPath
-from paperlib.datasets import site_frequency_bias
-from paperlib.estimators import exact_log_z, parallel_tempering
+from paperlib.estimators import exact_log_z
 from paperlib.kernels import draw_categories
 from paperlib.models import PottsRBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator
@@ -137,31 +136,10 @@ def test_draws_of_categories():
     assert draws.double().mean(0)[5] == 0
 
 
-def test_tempering():
-    model = random_potts(12, 4, 8, seed=2, scale=0.7)
-    truth = exact_log_z(model)
-    path = PottsPath(model)
-    tempering = parallel_tempering(path, 40_000, seeded_generator(1), progress=False)
-    low, high = tempering.interval(0.999)
-    assert low < truth < high
-    assert tempering.std_error < 0.1
-    assert tempering.samples.shape[1] == 48
-    assert tempering.lower_bound <= truth
-
-
-def test_start_at_the_frequencies():
-    train = torch.randint(0, 3, (50, 2), generator=seeded_generator(1))
-    bias = site_frequency_bias(train, 3)
-    torch.testing.assert_close(bias.exp().sum(1), torch.ones(2, dtype=torch.float64))
-    counts = torch.stack([torch.bincount(column, minlength=3) for column in train.T])
-    torch.testing.assert_close(bias.exp(), (counts.double() / 50 + 0.05 / 3) / 1.05)
-    assert not PottsPath(MODEL, bias).uniform_start
-    assert PottsPath(MODEL).uniform_start
-
-
 def test_one_path_is_not_another():
     """The same numbers with other sites are another path, and so are other biases."""
     weights, bias = MODEL.weights.view(3, 2, 3), MODEL.visible_bias.view(3, 2)
     as_pairs = PottsRBM(weights, bias, MODEL.hidden_bias)
     paths = PottsPath(MODEL), PottsPath(as_pairs), PottsPath(MODEL, BIAS)
     assert len({path.checksum() for path in paths}) == 3
+    assert [path.uniform_start for path in paths] == [True, True, False]

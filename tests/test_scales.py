@@ -159,18 +159,6 @@ def test_comparisons_hold_at_all_scales():
     assert refused < 20
 
 
-def test_trainings_hold_at_all_scales():
-    """By the rule of `evaluate`, or refused by it."""
-    for case in cases(100, 5):
-        try:
-            found = evaluate_training([case.rbm], case.images, progress=False)
-        except InputError:
-            assert case.rbm.largest_rounding > 0.05
-            continue
-        if found.trustworthy:
-            assert not wrong(found.checkpoints[0].evaluation.average, case.mean)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [1e2, 1e5, 1e8, 1e12, 1e17])
 def test_constant_pixels_cost_no_digits(size, dtype):

@@ -10,7 +10,7 @@ from enumeration import all_states, log_z, random_rbm
 
 from boltzmann_companion.recipes import load_model
 from paperlib import keep
-from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
+from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
 from paperlib.estimators import (
     ais_run,
     raise_log_prob,
@@ -44,22 +44,16 @@ def test_mean_weight_is_the_partition_function(tmp_path, path):
 STORED = Path(__file__).parents[1] / "data" / "shards"
 
 
-# Runs of chapters 8 and 10 from a uniform start, which needs no data: the archive, and the seed of the run.
-@pytest.mark.parametrize(
-    ("archive", "kind", "model_id", "seed"),
-    [
-        ("chapter-08", BaseRatePath, "mnist-cd1-20", 3_014),
-        ("chapter-10", DBMPath, "mnist-dbm", 3_014),
-        ("chapter-10", DBNPath, "mnist-dbn-cd25", 3_214),
-    ],
-)
-def test_stored_shards_are_found(tmp_path, monkeypatch, archive, kind, model_id, seed):
-    """A name that moves throws hours of computing away: change `DRAWS` only when the draws have changed."""
+def test_stored_shards_are_found(tmp_path, monkeypatch):
+    """A run of chapter 10 from a uniform start, which needs no data. `test_long_runs` has the names of the others.
+
+    A name that moves throws hours of computing away: change `DRAWS` only when the draws have changed.
+    """
     # as `make shards` does it
-    subprocess.run(["tar", "-xJf", STORED / f"{archive}.tar.xz", "-C", tmp_path], check=True)
+    subprocess.run(["tar", "-xJf", STORED / "chapter-10.tar.xz", "-C", tmp_path], check=True)
     monkeypatch.setattr(keep, "_computed", lambda *given: pytest.fail("a shard is missing"))
-    path = kind(load_model(model_id, torch.float32))
-    found = run(tmp_path / "shards", path, chains=5_000, seed=seed, betas=uniform_betas(10_000))
+    path, betas = DBMPath(load_model("mnist-dbm", torch.float32)), uniform_betas(10_000)
+    found = run(tmp_path / "shards", path, chains=5_000, seed=3_014, betas=betas)
     assert len(found.log_weights) == 5_000
 
 
@@ -88,10 +82,9 @@ def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp
     assert (len(moved), len(list(tmp_path.iterdir()))) == (4, 7)
 
 
-def run_raise(folder, v=None, chains=30, **changes):
+def run_raise(folder, chains, **changes):
     arguments = {"path": BaseRatePath(RBM), "betas": BETAS, "seed": 1} | changes
-    work = raise_run(v=all_states(4) if v is None else v, num_chains=chains, **arguments)
-    return keep.kept(work, folder, False)
+    return keep.kept(raise_run(v=all_states(4), num_chains=chains, **arguments), folder, False)
 
 
 def test_reverse_shards_agree_with_raise(tmp_path):

@@ -243,16 +243,6 @@ def test_a_schedule_is_spread_over_the_same_distance():
     assert stopped.spread(4) == pytest.approx([0.0, 0.4, 0.6, 0.8, 1.0])
 
 
-def test_more_chain_steps_give_a_smaller_error():
-    path, _ = problem()
-    errors = [
-        smc(path, 50, seeded_generator(13), chain_steps=budget, num_populations=40).std_error
-        for budget in (10_000, 160_000)
-    ]
-    # the variance falls with the number of steps: sixteen times more, an error four times smaller, give or take a third
-    assert errors[1] < 0.4 * errors[0]
-
-
 # ---- warnings
 
 

@@ -22,33 +22,16 @@ SAID = {
         "One bracket is crossed, by a nat, and one stays open by four.",
         "how many brackets are closed",
     ),
-    "1.2 chapter 8, by name": (
-        "08-raise",
-        "From the base rates four of the six brackets are closed.\n"
-        "Of the others, that of mnistCD1-500 is open and that of mnistCD1-20 is crossed.",
-        "a bracket",
-    ),
     "1.2 chapter 10": ("10-deep-boltzmann-machines", "Omniglot DBM, uniform, K = 100,000: gap 1.5 nats, open", "a bracket"),
     "1.3 caption": (
         "10-deep-boltzmann-machines",
         "From the uniform start our DBMs end at 10,000; the paper's figure shows the two MNIST models.",
         "the largest K",
     ),
-    "1.3 section 10.6.1": (
-        "10-deep-boltzmann-machines",
-        "$K$ goes to the paper's 100,000, on a GPU ({doc}`large-scale`); only for the DBMs from the uniform start it ends at 10,000.",
-        "the largest K",
-    ),
     "1.5 what we learned": (
         "what-we-learned",
         "**6. The top layer of a deep Boltzmann machine may be asleep.**\n"
         "Ten thousand steps close the brackets of both models to less than half a nat, and a hundred thousand to less than a tenth.",
-        "a bracket",
-    ),
-    "1.5 section 10.6.2": (
-        "10-deep-boltzmann-machines",
-        "With 10,000 steps ({numref}`tab-10-starts`) the second layer's start hardly matters.\n"
-        "From the uniform start the bracket of the Omniglot DBM stays open by 15 nats.",
         "a bracket",
     ),
     "1.5 section 10.6.4": (

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 import torch
-from enumeration import all_states, random_rbm
+from enumeration import all_states, normal, random_dbm, random_rbm
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias, binarize
@@ -30,7 +30,7 @@ from paperlib.learning import (
     train_rbm,
 )
 from paperlib.mcmc import MarkovChain, autocorrelation_time, gibbs_update, metropolis_samples
-from paperlib.models import DBM, DBN, BernoulliMixture, log_z_lower_bound
+from paperlib.models import DBN, BernoulliMixture, log_z_lower_bound
 from paperlib.numerics import seeded_generator
 from paperlib.validation import as_binary, as_states, as_tensor
 from paperlib.variational import (
@@ -66,19 +66,17 @@ RBM = random_rbm(4, 3, 1)
 DBN_ = DBN([RBM, random_rbm(3, 2, 2)])
 
 
-def normal(*shape):
-    return torch.randn(*shape, dtype=torch.float64, generator=seeded_generator(sum(shape)))
-
-
-DBM_ = DBM(normal(4, 3), normal(3, 2), normal(4), normal(3), normal(2))
-MIXTURE = BernoulliMixture(normal(5, 4), normal(5))
-BELIEF_NET = SigmoidBeliefNet(normal(4, 3), normal(4), normal(3))
-BINARY_CODES = BinarySparseCoding(normal(4, 3), normal(3), torch.ones(4))
-LAPLACE_CODES = LaplaceSparseCoding(normal(4, 3), normal(4), 1.0, 2.0)
+DBM_ = random_dbm(4, 3, 2, 3)
+MIXTURE = BernoulliMixture(normal(5, 4, seed=4), normal(5, seed=5))
+# of four visible and three hidden units
+W, B, A = RBM.tensors().values()
+BELIEF_NET = SigmoidBeliefNet(W, B, A)
+BINARY_CODES = BinarySparseCoding(W, A, torch.ones(4))
+LAPLACE_CODES = LaplaceSparseCoding(W, B, 1.0, 2.0)
 VAE_ = VAE(4, 2, 3, seeded_generator(0))
 PATH = BaseRatePath(RBM)
 CHAIN = MarkovChain([[0.5, 0.5], [0.25, 0.75]])
-GUESS = RecognitionWeights(normal(4, 3), normal(3))
+GUESS = RecognitionWeights(W, A)
 CD = ContrastiveDivergence(2, 1)
 DEEP = DeepBoltzmannLearning(CD, CD, 1)
 

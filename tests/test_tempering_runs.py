@@ -19,7 +19,6 @@ from boltzmann_companion.studies.open_brackets import (
     readings,
 )
 from boltzmann_companion.studies.tempering_runs import (
-    AIS_CHAINS,
     error_row,
     repeated_runs,
     seconds_rows,
@@ -53,18 +52,6 @@ def test_an_error_that_is_not_known_is_kept(tmp_path):
     assert json.loads(json.dumps(run)) == run
     row = error_row([run, run | {"log_z": 2.0, "interval": [1.9, 2.1], "warnings": []}], 1.0)
     assert (row["coverage"], row["warned"], row["rmse"]) == (0.5, 1, pytest.approx(math.sqrt(0.5)))
-
-
-def test_ais_spends_what_it_may(monkeypatch):
-    taken = []
-    monkeypatch.setattr(
-        "boltzmann_companion.studies.budgeted_estimators.ais",
-        lambda path, betas, chains, *_, **options: taken.append((len(betas) - 1) * chains) or 1 / 0,
-    )
-    with pytest.raises(ZeroDivisionError):
-        timed_run("AIS", PATH, 3_000, 1)
-    assert taken == [3_000]
-    assert AIS_CHAINS == 100
 
 
 def test_seconds_to_a_tenth_of_a_nat(monkeypatch):

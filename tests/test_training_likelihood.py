@@ -217,8 +217,8 @@ def test_the_first_one_interrupted_is_all_there_is(monkeypatch):
 # ---- files
 
 
-def test_checkpoints_of_an_archive(tmp_path):
-    path = write_archive(tmp_path / "RBM.h5")
+def test_checkpoints_of_an_archive_that_is_known_by_what_it_holds(tmp_path):
+    path = write_archive(tmp_path / "run7.checkpoint")
     assert list(read_checkpoints([path])) == NAMES
     assert list(read_checkpoints([path], updates=[200, 5, 5])) == ["update_5", "update_200"]
     assert list(read_checkpoints([path], most=2)) == ["update_1", "update_200"]
@@ -259,11 +259,6 @@ def test_a_folder_is_read_by_what_its_files_hold(tmp_path):
     assert list(read_checkpoints([tmp_path], None, 2, said.append)) == ["1.step", "4.step"]
     assert "2 of 4 checkpoints are taken, evenly spaced" in said
     assert len(said) == 4
-
-
-def test_an_archive_is_known_by_what_it_holds(tmp_path):
-    path = write_archive(tmp_path / "run7.checkpoint")
-    assert list(read_checkpoints([path])) == NAMES
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (5, 9), (100, 7), (21, 20)])

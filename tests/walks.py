@@ -289,7 +289,6 @@ class Coins(AnnealingPath):
 
     odds = math.log(3)
     log_z_start = 3 * math.log(2)
-    log_z = 3 * math.log(4)
 
     def sample_start(self, num_chains, generator):
         return torch.rand(num_chains, 3, generator=generator) < 0.5
@@ -302,13 +301,3 @@ class Coins(AnnealingPath):
         redrawn = torch.rand(state.shape, generator=generator) < heads
         one = torch.arange(3) == torch.randint(3, (len(state), 1), generator=generator)
         return torch.where(one, redrawn, state)
-
-
-class ReversibleCoins(Coins):
-    """With what RAISE needs besides."""
-
-    reversible = True
-    num_visible = 3
-
-    def state_at(self, v):
-        return v.bool()

@@ -2,6 +2,7 @@
 
 import io
 import struct
+import zipfile
 
 import h5py
 import numpy as np
@@ -67,6 +68,14 @@ def as_safetensors(arrays):
 def as_idx(images):
     """Bytes with their shape before them, as MNIST has them."""
     return struct.pack(f">HBB{images.ndim}I", 0, 8, images.ndim, *images.shape) + images.tobytes()
+
+
+def zipped(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as stored:
+        for name, content in members.items():
+            stored.writestr(name, content)
+    return file.getvalue()
 
 
 RBMS_NAMES = ("weight_matrix", "vbias", "hbias")

@@ -14,7 +14,14 @@ from torch import Tensor
 from paperlib.datasets.images import ImageDataset
 from paperlib.errors import InputError, never_changed
 from paperlib.numerics import seeded_generator
-from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, blocks, require_finite
+from paperlib.validation import (
+    ArrayLike,
+    as_binary,
+    as_float_tensor,
+    as_tensor,
+    blocks,
+    require_finite,
+)
 
 
 def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
@@ -160,6 +167,11 @@ class BinaryImages:
     grey : ImageDataset
         The grey images that they were drawn from.
 
+    Raises
+    ------
+    InputError
+        If `train` or `test` are not rows of zeros and ones, all of as many pixels.
+
     Examples
     --------
     >>> from paperlib.datasets import binary_images
@@ -170,6 +182,16 @@ class BinaryImages:
     train: Tensor
     test: Tensor
     grey: ImageDataset
+
+    def __post_init__(self) -> None:
+        """Refuse a reader's own images that are not rows of zeros and ones, where they are put in."""
+        for name, images in (("train", self.train), ("test", self.test)):
+            rows = as_tensor(name, images)
+            if rows.ndim != 2:
+                raise InputError(
+                    f"{name}: expected a row of pixels for each image, got shape {list(rows.shape)}; {name}.flatten(1) makes rows"
+                )
+            as_binary(name, rows, self.train.shape[1])
 
     def base_rate_bias(self) -> Tensor:
         """Biases of the base-rate model of the training images, float64 [D]."""

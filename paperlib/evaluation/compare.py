@@ -32,8 +32,6 @@ class Comparison:
     difference : ImageAverage
         The average ln p(v) under the first model minus that under the second, in nats, with 95 % intervals for these images and for all
         images of this kind.
-    wins : float or None
-        The weighted share of images to which the first model gives the higher probability; None where no difference is shown.
     seed : int or None
         The seed of the generator, if it had not been used before.
     same : bool
@@ -52,7 +50,6 @@ class Comparison:
     first: Evaluation
     second: Evaluation
     difference: ImageAverage
-    wins: float | None
     seed: int | None = None
     same: bool = False
 
@@ -68,6 +65,15 @@ class Comparison:
             return "no difference shown"
         better = f"{'first' if self.difference.mean > 0 else 'second'} better"
         return better if told == "yes" else f"{better} {told}"
+
+    @property
+    def wins(self) -> float | None:
+        """The weighted share of images to which the first model gives the higher probability; None where the verdict calls neither better."""
+        if "better" not in self.verdict:
+            return None
+        log_ratio = self.first.log_unnormalized - self.second.log_unnormalized
+        won = (log_ratio > self.first.known_log_z[0] - self.second.known_log_z[0]).double()
+        return weighted_mean(won, self.first.weights).item()
 
 
 def compare(
@@ -136,13 +142,7 @@ def compare(
         replace(each, seed=None) for each in evaluate_alike(prepared, effort, minutes, progress)
     ]
     found_a, found_b = found[0], found[-1]
-    difference = difference_of(found_a, found_b)
-    wins = None
-    if difference.told_from_zero != "no":
-        log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
-        won = (log_ratio > found_a.known_log_z[0] - found_b.known_log_z[0]).double()
-        wins = weighted_mean(won, found_a.weights).item()
-    return Comparison(found_a, found_b, difference, wins, seed, same)
+    return Comparison(found_a, found_b, difference_of(found_a, found_b), seed, same)
 
 
 def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:

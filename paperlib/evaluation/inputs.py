@@ -306,6 +306,24 @@ def read_images(
     return (images > 0).view(torch.uint8)
 
 
+def check_rows(
+    name: str,
+    path: str | os.PathLike[str],
+    binarize_seed: int | None = None,
+    threshold: float | None = None,
+) -> None:
+    """Raise the error of `read_images` if these rows are for no model whatever. Small whole numbers and letters may be sequences."""
+    rows = read_rows(name, path)
+    may_be_states = rows.dtype.kind == "U" or (
+        rows.size > 0
+        and rows.min() >= 0
+        and 1 < rows.max() <= _DARKEST_WHITE
+        and bool((rows == rows.round()).all())
+    )
+    if not may_be_states:
+        read_images(name, path, math.prod(rows.shape[1:]), binarize_seed, True, threshold)
+
+
 def _why_other_width(images: Tensor, width: int) -> str:
     """A guess at what is the matter with images of another width than the model's."""
     count = images.shape[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paperlib.errors import InputError
 from paperlib.evaluation.averages import LEVEL
@@ -19,9 +19,19 @@ if TYPE_CHECKING:
 
     from paperlib.estimators import PartitionEstimate, TemperingEstimate
 
-# The looks of two series with error bars in one panel.
-_FIRST = {"fmt": "o-", "color": "#0072B2", "capsize": 3}
-_SECOND = {"fmt": "s--", "color": "#D55E00", "capsize": 3}
+#: How every picture shows an estimator: the keywords of matplotlib's lines. Triangles point to where the truth is on average: down from
+#: AIS, up from RAISE. All colours stand out on white, and those of AIS and RAISE on black as well; any two differ for colour-blind eyes.
+LOOKS: dict[str, dict[str, Any]] = {
+    "AIS": {"color": "#C25400", "linestyle": "-", "marker": "v"},
+    "RAISE": {"color": "#0072B2", "linestyle": "--", "marker": "^"},
+    "parallel tempering": {"color": "#009E73", "linestyle": "-.", "marker": "D"},
+    "SMC": {"color": "#CC79A7", "linestyle": ":", "marker": "s"},
+    "importance sampling": {"color": "#555555", "linestyle": (0, (5, 1, 1, 1)), "marker": "o"},
+    "certified bound": {"color": "#7A0070", "linestyle": (0, (1, 3)), "marker": "P"},
+}
+EXACT: dict[str, Any] = {"color": "black", "linestyle": "-"}
+# What no single estimator has found is grey.
+_PLAIN = "0.35"
 
 
 def require_matplotlib() -> None:
@@ -65,12 +75,12 @@ def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None
     """The exact ln p(v) of all test images, their average, and the baselines."""
     log_p = (evaluation.log_unnormalized - exact.log_z).tolist()
     shares = None if evaluation.weights is None else evaluation.weights.tolist()
-    axes.hist(log_p, bins=30, weights=shares, color="#0072B2")
-    axes.axvline(exact.test, color="black", linestyle="--", label="average")
+    axes.hist(log_p, bins=30, weights=shares, color="0.75")
+    axes.axvline(exact.test, label="average", **EXACT)
     found = evaluation.baselines
     of_rates = f"average under base rates of the {found.source}"
-    axes.axvline(found.base_rates, color="#D55E00", label=of_rates)
-    axes.axvline(found.uniform, color="#999999", label="uniform model")
+    axes.axvline(found.base_rates, color=_PLAIN, linestyle="--", label=of_rates)
+    axes.axvline(found.uniform, color=_PLAIN, linestyle=":", label="uniform model")
     counted = (
         f"test {evaluation.items}" if shares is None else f"weight of the test {evaluation.items}"
     )
@@ -94,22 +104,22 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
     ]  # fmt: skip
     means = [estimate.mean for estimate in lower]
     errors = [3 * estimate.test_set_std_error for estimate in lower]
-    for label, shift, values, ends_of, look in (
-        ("AIS, on average too high", 1 / 1.03, upper, reach, _FIRST),
-        ("RAISE, on average too low", 1.03, means, errors, _SECOND),
+    for name, side, shift, values, ends_of in (
+        ("AIS", "high", 1 / 1.03, upper, reach),
+        ("RAISE", "low", 1.03, means, errors),
     ):
         places = [step * shift for step in steps]
-        left.errorbar(places, values, ends_of, label=f"{label} (3 standard errors)", **look)
+        label = f"{name}, on average too {side} (3 standard errors)"
+        left.errorbar(places, values, ends_of, label=label, capsize=3, **LOOKS[name])
     tempering = evaluation.tempering
     if tempering is not None:
         # The average of ln p*(v) is the same for every estimate of ln Z.
         of_images = upper[-1] + runs[-1].ais.log_z
+        look = {"color": LOOKS["parallel tempering"]["color"]}
         low, high = (of_images - end for end in reversed(tempering.interval(LEVEL)))
         if math.isfinite(low):
-            left.axhspan(
-                low, high, color="#009E73", alpha=0.3, label="parallel tempering, 95 % interval"
-            )
-        left.axhline(of_images - tempering.log_z, color="#009E73", label="parallel tempering")
+            left.axhspan(low, high, alpha=0.3, label="parallel tempering, 95 % interval", **look)
+        left.axhline(of_images - tempering.log_z, label="parallel tempering", **look)
     left.set(
         xscale="log",
         xlabel="intermediate distributions K",
@@ -122,7 +132,7 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
 
 def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
     """How far the log-weights of AIS's chains spread."""
-    right.hist((ais.log_weights - ais.log_z).tolist(), bins=30, color="#0072B2")
+    right.hist((ais.log_weights - ais.log_z).tolist(), bins=30, color=LOOKS["AIS"]["color"])
     right.axvline(0, color="black", linestyle="--")
     right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains of AIS, largest K")
 
@@ -135,16 +145,18 @@ def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
     # As if batches were independent. Without a round trip the error is unknown, and is not drawn.
     errors = [tempering.std_error * math.sqrt(count / part) for part in counts]
     shown = errors if math.isfinite(tempering.std_error) else None
-    for label, means, shift, look in (
-        ("forward, from the beginning", tempering.batch_means, -0.7, _FIRST),
-        ("backward, from the end", tempering.batch_means.flip(0), 0.7, _SECOND),
+    look = LOOKS["parallel tempering"]
+    for label, means, shift, face in (
+        ("forward, from the beginning", tempering.batch_means, -0.7, look["color"]),
+        ("backward, from the end", tempering.batch_means.flip(0), 0.7, "white"),
     ):
         places = [100 * part / count + shift for part in counts]
         values = [means[:part].mean().item() for part in counts]
-        axes.errorbar(places, values, shown, label=f"{label} (1 standard error)", **look)
+        drawn = look | {"capsize": 3, "markerfacecolor": face}
+        axes.errorbar(places, values, shown, label=f"{label} (1 standard error)", **drawn)
     low, high = tempering.interval(LEVEL)
     if math.isfinite(low):
-        axes.axhspan(low, high, color="#009E73", alpha=0.3, label="whole run, 95 % interval")
+        axes.axhspan(low, high, color=look["color"], alpha=0.3, label="whole run, 95 % interval")
     axes.set(xlabel="part of the run of parallel tempering, %", ylabel="ln Z, nats")
     axes.margins(y=0.25)  # room for the legend
     axes.legend(fontsize="small")
@@ -154,7 +166,8 @@ def _draw_swaps(axes: Axes, tempering: TemperingEstimate) -> None:
     """How many swaps each link rejects: one that rejects nearly all keeps the chains on its sides apart."""
     links = len(tempering.rejection_rates)
     middles = [link + 0.5 for link in range(links)]
-    axes.bar(middles, tempering.rejection_rates.tolist(), width=0.8, color="#0072B2")
+    color = LOOKS["parallel tempering"]["color"]
+    axes.bar(middles, tempering.rejection_rates.tolist(), width=0.8, color=color)
     # Ten temperatures have room for their labels, and that of the target is one of them.
     shown = range(links, -1, -math.ceil(links / 9))
     axes.set_xticks(shown, [f"{tempering.betas[number].item():.2g}" for number in shown])
@@ -174,40 +187,22 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     places, label, logarithmic = _places([checkpoint.name for checkpoint in found.checkpoints])
     averages = [checkpoint.average for checkpoint in found.checkpoints]
     figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
-    axes.fill_between(
-        places,
-        [average.interval[0] for average in averages],
-        [average.interval[1] for average in averages],
-        color="#0072B2",
-        alpha=0.25,
-        label="95 % interval, these images",
-    )
+    low, high = zip(*(average.interval for average in averages), strict=True)
+    band = {"alpha": 0.25, "label": "95 % interval, these images"}
+    axes.fill_between(places, low, high, color=_PLAIN, **band)
     means = [average.mean for average in averages]
-    axes.plot(places, means, marker="o", markersize=4, color="#0072B2", label="average ln p(v)")
+    look: dict[str, Any] = {"markersize": 4, "color": _PLAIN}
+    axes.plot(places, means, marker="o", label="average ln p(v)", **look)
     doubtful = [
         number
         for number, checkpoint in enumerate(found.checkpoints)
         if checkpoint.evaluation.word == NOT_TRUSTED
     ]
     if doubtful:
-        axes.plot(
-            [places[number] for number in doubtful],
-            [means[number] for number in doubtful],
-            linestyle="none",
-            marker="o",
-            color="#0072B2",
-            markerfacecolor="white",
-            label=NOT_TRUSTED,
-        )
-    axes.plot(
-        places[found.best],
-        means[found.best],
-        marker="D",
-        markersize=8,
-        linestyle="none",
-        color="#D55E00",
-        label=f"best: {found.checkpoints[found.best].name}",
-    )
+        look["markerfacecolor"] = "white"
+        axes.plot(places, means, "o", markevery=doubtful, label=NOT_TRUSTED, **look)
+    best = f"best: {found.checkpoints[found.best].name}"
+    axes.plot(places, means, "k*", markevery=[found.best], markersize=12, label=best)
     if logarithmic:
         axes.set_xscale("log")
     axes.set(xlabel=label, ylabel="average test log-probability, nats")

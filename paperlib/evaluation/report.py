@@ -365,8 +365,9 @@ def describe_audit(found: Audit) -> str:
             if math.isfinite(end)
         ]
         lines.append(f"  {' and '.join(ends) or 'nothing'}, by {bound.name.rstrip(',')}")
+    if found.evaluation.exact is None:
+        lines.append(f"Estimated: {between(found.interval)}.")
     lines += [
-        f"Estimated: {between(found.interval)}.",
         _baselines(found.evaluation),
         "",
         f"Verdict: {found.verdict}. {found.reason}",
@@ -399,15 +400,17 @@ def describe_stored(found: Audit) -> str:
     low, high = found.interval
     where = "inside" if low <= found.claimed_log_z <= high else "outside"
     if found.evaluation.exact is not None:
-        beside = f"the exact one is {log_z:.2f}"
+        beside, by = f"the exact one is {log_z:.2f}", "It is off by"
     else:
+        # an estimate, which may be what is off
+        by = "The difference is"
         beside = (
             f"the one estimated here {log_z:.2f}, {where} the interval {between(found.interval)}"
         )
     # no negative zero
     off = round(found.claimed_log_z - log_z, 2) + 0.0
     return (
-        f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. It is off by {off:+.2f}. Verdict on it: {found.verdict}. "
+        f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. {by} {off:+.2f}. Verdict on it: {found.verdict}. "
         f"{found.reason}"
     )
 
@@ -415,33 +418,32 @@ def describe_stored(found: Audit) -> str:
 def describe_comparison(found: Comparison) -> str:
     """A comparison in words, for a terminal."""
     difference = found.difference
+    models = {"the first": found.first, "the second": found.second}
     if found.same:
-        average = found.first.average
-        return (
-            f"Average test log-probability: {average.mean:.2f}, 95 % interval {between(average.interval)}\n\n"
-            f"Verdict: {found.verdict}."
-        )
-    lines, models = [], {"first": found.first, "second": found.second}
+        models = {"both": found.first}
+    lines = []
     for name, evaluation in models.items():
         average = evaluation.average
         lines.append(
-            f"{name + ':':<8} {average.mean:9.2f}   95 % interval {between(average.interval)}; "
+            f"{name.removeprefix('the ') + ':':<8} {average.mean:9.2f}   95 % interval {between(average.interval)}; "
             f"standard error over images {average.image_std_error:.2f}"
         )
-    lines += [
-        _baselines(found.first),
-        f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
-        f"  standard error over images, paired: {difference.image_std_error:.2f}",
-        f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
-    ]
+    lines.append(_baselines(found.first))
+    if not found.same:
+        lines += [
+            f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
+            f"  standard error over images, paired: {difference.image_std_error:.2f}",
+            f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
+        ]
     if found.wins is not None:
         lines.append(
             f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images"
         )
     lines += ["", f"Verdict: {found.verdict}."]
     for name, evaluation in models.items():
-        lines += [f"  - {name}: {warning}" for warning in evaluation.warnings]
-        lines += [f"Remark on the {name}: {remark}" for remark in evaluation.remarks]
+        lines += [f"  - {name.removeprefix('the ')}: {warning}" for warning in evaluation.warnings]
+    for name, evaluation in models.items():
+        lines += [f"Remark on {name}: {remark}" for remark in evaluation.remarks]
     return "\n".join(lines)
 
 

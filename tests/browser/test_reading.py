@@ -9,8 +9,6 @@ import nbformat
 import pytest
 from built_book import EACH_CHAPTER, ROOT, go, page_path, switch
 
-from boltzmann_companion.build.runner import chapters
-
 
 def found(tab):
     """The addresses that a search has listed, once it has finished."""
@@ -39,20 +37,14 @@ def test_search_finds_what_was_typed(new_tab):
         ("evaluate my model", ["your-own-rbm"]),
         ("number of chains", ["glossary.html#term-number-of-chains"]),
         ("what is a nat", ["glossary.html#term-nat"]),
-        ("bits per dimension", ["glossary.html#term-bits-per-dimension"]),
-        ("PyTorch", ["from-other-programs.html#pytorch"]),
         ("log likelihood RBM scikit-learn", ["from-other-programs.html#scikit-learn"]),
         ("effective sample size", ["glossary.html#term-effective", "04-importance-sampling"]),
-        ("control variates", ["09-control-variates", "glossary.html#term-control-variate"]),
-        ("detailed balance", ["glossary.html#term-detailed-balance", "02-markov-chains"]),
         ("exact_log_z", ["api/estimators.html#paperlib.estimators.exact_log_z"]),
         ("how many chains do I need", ["glossary.html#term-number-of-chains"]),
-        ("install", ["running"]),
         ("run on a GPU", ["large-scale.html#on-a-gpu"]),
         ("how to cite", ["intro.html#how-to-cite-it"]),
         ("error bars", ["glossary.html#term-error-bar", "04-importance-sampling"]),
         ("missed mode", ["04-importance-sampling-and-ais.html#when-ais-misses-a-mode"]),
-        ("pseudo-likelihood", ["glossary.html#term-pseudo-likelihood"]),
         ("errors in the papers", ["errata"]),
         ("what does crossed mean", ["glossary.html#term-crossed-bracket"]),
         ("load my weights", ["from-other-programs"]),
@@ -167,17 +159,7 @@ def test_figures_and_tables_lead_to_their_records(tab):
     assert all(height > 0 for height in heights)
 
 
-# ---- running a chapter
-
-
-@EACH_CHAPTER
-def test_chapter_says_how_to_run_it(tab):
-    box = tab.locator(".run-this-chapter")
-    assert box.count() == 1
-    box.locator("summary").click()
-    (number,) = set(re.findall(r"--only (\w+)", box.inner_text()))
-    assert chapters([number]) == [chapter_of(tab)]
-    assert box.get_by_role("link", name="Running the chapters").count() == 1
+# ---- downloading a chapter
 
 
 @EACH_CHAPTER
@@ -190,9 +172,6 @@ def test_download_is_the_executed_chapter_and_nothing_else(tab):
     assert [cell.source for cell in got.cells] == [cell.source for cell in committed.cells]
     assert [cell.metadata for cell in got.cells] == [cell.metadata for cell in committed.cells]
     assert any(cell.get("outputs") for cell in got.cells)
-
-
-# ---- on paper
 
 
 # ---- in the dark

@@ -24,6 +24,7 @@ import torch
 import yaml
 from IPython.display import display
 
+from boltzmann_companion import kind_wanted
 from boltzmann_companion.claims.checks import NOT_AS_SAID, OWN_SETTINGS, Check, in_full
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.jupyter import explain_outputs
@@ -31,9 +32,12 @@ from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import Run, load_result, results_folder, source_line
 from boltzmann_companion.tables import Record, Table
+from paperlib.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_LETS_GO_ON = "After a change of the code, `chapter.as_given = False` lets the run go on."
 
 
 class Chapter:
@@ -137,13 +141,32 @@ class Chapter:
         print(check.line(OWN_SETTINGS if required and not self._binding else NOT_AS_SAID))
         if required and not check.as_said and self._binding:
             raise AssertionError(
-                f"{claim}: something else came out than the chapter says. After a change of the "
-                "code, `chapter.as_given = False` lets the run go on."
+                f"{claim}: something else came out than the chapter says. {_LETS_GO_ON}"
             )
 
     def checks(self, found: Iterable[Check | tuple[str, object]]) -> None:
-        """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`."""
-        for each in found:
+        """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`.
+
+        With a reader's own parameters, a claim may be about rows that are not there. Then it is said that it cannot be judged.
+
+        Raises
+        ------
+        AssertionError
+            As `check`, and if a claim cannot be judged although all parameters and settings are the given ones.
+        """
+        claims = iter(found)
+        while True:
+            try:
+                each = next(claims)
+            except StopIteration:
+                return
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                if self._binding:
+                    raise AssertionError(
+                        f"a claim of the chapter cannot be judged here ({type(error).__name__}: {error}). {_LETS_GO_ON}"
+                    ) from error
+                print("the claims that follow here cannot be judged (with your settings)")
+                return
             claim, holds, expected, required = in_full(each)
             self.check(claim, holds, expected=expected, required=required)
 
@@ -252,14 +275,44 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     Raises
     ------
     InputError
-        If there is no such profile.
+        If a parameter is missing or not of the kind of the given one, if there is no such profile, or if its images are not found.
     """
+    explain_outputs({})
     use_style()
+    _require_parameter(parameters, "profile", "digits")
     size = get_profile(parameters["profile"])
+    defaults = read_settings(name, size.name)
+    for key, value in given.items():
+        _require_parameter(parameters, key, value, defaults.get(key))
+    own = {key: parameters[key] for key, value in given.items() if parameters[key] != value}
+    explain_outputs(own)
     if size.name == "digits":
         torch.set_num_threads(1)
-    as_given = all(parameters[key] == value for key, value in given.items())
+    # Every record names them, so that a chapter without them would stop later.
+    try:
+        size.images()
+    except InputError as error:
+        raise InputError(f'{error}; without these images, write profile = "digits"') from error
     if "PAPERLIB_FIGURES" not in os.environ:
         print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
-    explain_outputs()
-    return Chapter(name, size, parameters["seed"], as_given)
+    return Chapter(name, size, parameters["seed"], not own)
+
+
+def _require_parameter(
+    parameters: Mapping[str, Any], name: str, given: object, setting: object = None
+) -> None:
+    """Raise unless a parameter is there and may stand in place of the given one, or of the setting that is taken if it is None."""
+    if name not in parameters:
+        raise InputError(f"{name}: expected a parameter, got none; run the cell of the parameters")
+    value = parameters[name]
+    if value is None is given:
+        return
+    usual = setting if given is None else given
+    wanted = kind_wanted(usual, value)
+    # All numbers among the parameters count or scale something, except for the seed.
+    if not wanted and name not in ("profile", "seed"):
+        numbers = value if isinstance(value, list) else [value]
+        if not all(isinstance(number, int | float) and number > 0 for number in numbers):
+            wanted = "numbers above 0" if isinstance(value, list) else "a number above 0"
+    if wanted:
+        raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {usual!r}")

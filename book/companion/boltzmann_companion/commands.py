@@ -44,9 +44,9 @@ def train(
     ----------
     model_ids : MODEL_ID
         For example mnist-cd1-20; `paperlib models` lists all.
-    output
+    output : FILE
         Where to store a single model; by default data/models.
-    snapshots
+    snapshots : N
         Also keep the model after every n-th epoch, in data/cache.
     """
     from boltzmann_companion.recipes import model_path
@@ -94,13 +94,13 @@ def reproduce(
 
     Parameters
     ----------
-    jobs
+    jobs : N
         Number of chapters to execute at the same time.
     set_ : NAME=VALUE
         A parameter of the chapters, such as seed=1.
     resume
         Skip chapters that have been executed with their present text, parameters, library, published numbers, models and records.
-    device
+    device : DEVICE
         Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: cpu or cuda.
     cluster : ADDRESS
         Send the shards of the paper profile's AIS and RAISE to a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on
@@ -166,7 +166,7 @@ def long(
         Say what is done and how much is left, and stop.
     pack
         Pack the new shards as one more archive in data/shards, and stop.
-    device
+    device : DEVICE
         Where the chains walk: cpu or cuda.
     """
     import os

@@ -1,4 +1,4 @@
-"""What JupyterLab shows of a chapter: its run open and with captions, what is stored folded and called so.
+"""What JupyterLab shows of a chapter: its run open and with captions, what is stored folded and called so, and errors in short.
 
 The page shows what was stored at the papers' size, and folds the small run. Whoever runs the chapter wants to see what the run gives.
 """
@@ -6,14 +6,26 @@ The page shows what was stored at the papers' size, and folds the small run. Who
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
+from dataclasses import FrozenInstanceError
+from traceback import walk_tb
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from IPython import get_ipython
 from IPython.display import Markdown, display
 
+from paperlib.errors import InputError
+
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+    from collections.abc import Mapping
+
+    from IPython.core.interactiveshell import (
+        ExecutionInfo,
+        ExecutionResult,
+        InteractiveShell,
+    )
     from nbformat import NotebookNode
 
 # Which tags the page folds or leaves out, by what JupyterLab calls the same.
@@ -21,6 +33,11 @@ _FOLDED = {
     "source_hidden": {"hide-input", "remove-input", "hide-cell", "remove-cell"},
     "outputs_hidden": {"hide-output", "remove-output", "hide-cell", "remove-cell"},
 }
+
+# Cells that print what a result says.
+_CLAIMS = {"checks", "nbval-check-output"}
+# These say in a sentence what is wrong, or are the reader's own doing: the lines of the library that lead to them add nothing.
+_EXPLAINED = (InputError, FrozenInstanceError, AssertionError, NameError, KeyboardInterrupt)
 
 
 def fold(cell: NotebookNode) -> None:
@@ -44,7 +61,7 @@ def fold(cell: NotebookNode) -> None:
     tags = set(cell.metadata.get("tags", []))
     folded = {key for key, folding in _FOLDED.items() if folding & tags}
     own = cell.metadata.get("mystnb", {}) | cell.metadata.get("paperlib", {})
-    if "checks" in tags or own.keys() & {"figure", "table"}:
+    if tags & _CLAIMS or own.keys() & {"figure", "table"}:
         folded -= {"outputs_hidden"}
         if only_stored(cell.source):
             folded |= {"outputs_hidden"}
@@ -93,11 +110,49 @@ def _show_caption(result: ExecutionResult) -> None:
             display(Markdown(f"**{kind} {made['name']}.** {made['caption']}"))
 
 
-def explain_outputs() -> None:
-    """From now on, say in JupyterLab what a table or figure is; elsewhere, nothing."""
+def _own_lines(shell: InteractiveShell, traceback: TracebackType) -> TracebackType | None:
+    """The part of a traceback in the cells of the notebook."""
+    rest = _own_lines(shell, traceback.tb_next) if traceback.tb_next else None
+    if traceback.tb_frame.f_globals is not shell.user_ns:
+        return rest
+    return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+def explain_outputs(own: Mapping[str, object]) -> None:
+    """From now on, say in JupyterLab what a table or figure is, and in every notebook, show an error that explains itself with no lines but the notebook's.
+
+    Parameters
+    ----------
+    own : mapping of str to object
+        The parameters that the reader has changed, which an error may come from: it names what the library was given.
+    """
     shell = get_ipython()
     if shell is None:
         return
+    yours = ", ".join(f"{name} = {value!r}" for name, value in own.items())
+
+    def show(
+        shell: InteractiveShell,
+        kind: type[BaseException],
+        error: BaseException,
+        traceback: TracebackType,
+        tb_offset: int | None = None,
+    ) -> None:
+        told = str(error)
+        if kind is InputError and yours:
+            told += f" (your parameters: {yours})"
+        if kind is NameError:
+            *_, (last, _) = walk_tb(traceback)
+            if last.f_globals is not shell.user_ns:  # a fault of the library
+                shell.showtraceback((kind, error, traceback), tb_offset=1)
+                return
+            told += "; run the cells above this one first, or look for a slip in the name"
+        alone = kind(told).with_traceback(_own_lines(shell, traceback))
+        shell.showtraceback((kind, alone, alone.__traceback__), tb_offset=0)
+        # `%tb` shows all lines.
+        sys.last_value, sys.last_traceback = error, traceback
+
+    shell.set_custom_exc(_EXPLAINED, show)
     for event, shown in (("pre_run_cell", _say_stored), ("post_run_cell", _show_caption)):
         with suppress(ValueError):  # it is not registered yet
             shell.events.unregister(event, shown)

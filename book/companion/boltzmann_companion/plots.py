@@ -16,6 +16,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.evaluation.picture import EXACT, LOOKS
 from paperlib.validation import require_shape
 
 # Okabe & Ito's colours without the light ones, which vanish on white.
@@ -46,6 +47,26 @@ def use_style() -> None:
             "svg.hashsalt": "paperlib",
         }
     )
+
+
+def look_of(estimator: str, *, hollow: bool = False) -> dict[str, Any]:
+    """How a line shows an estimator: `LOOKS` of the library.
+
+    Hollow and thin is the uniform start beside that at base rates, or the second of two models.
+
+    Examples
+    --------
+    >>> look_of("AIS", hollow=True)["markerfacecolor"]
+    'white'
+    """
+    second = {"linewidth": 1, "markerfacecolor": "white"} if hollow else {}
+    return {"linewidth": 1.8, "markersize": 5} | LOOKS[estimator] | second
+
+
+def arrow_of(estimator: str) -> dict[str, Any]:
+    """An arrow for the transitions of `AIS`, or for those of `RAISE` in the other direction."""
+    look = LOOKS[estimator]
+    return {"arrowstyle": "-|>", "color": look["color"], "linestyle": look["linestyle"]}
 
 
 def label_logarithmic(*axes: Axis, between: bool = True) -> None:
@@ -172,9 +193,9 @@ def join(
 
 
 def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> None:
-    """Draw estimates of ln Z and their 3-sigma intervals against the number of AIS runs.
+    r"""Draw estimates of ln Z and their 3-sigma intervals against the number of AIS runs.
 
-    An interval that has no lower end, or a very low one, is cut off; a marker says that it has none.
+    An interval that has no lower end, or a very low one, is cut off; an arrow says that it has none.
 
     Parameters
     ----------
@@ -192,17 +213,18 @@ def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> N
     >>> rows = [{"runs": 10, "log_z": 9.8, "interval_3_sigma": [-math.inf, 10.3]}]
     >>> draw_runs(axes, rows, 10.0)
     >>> [line.get_marker() for line in axes.lines]
-    ['None', 'None', 'v', 'o']
+    ['None', 'None', '$\\downarrow$', 'v']
     """
-    axes.axhline(0, color="black", linestyle="-", linewidth=1)
+    axes.axhline(0, linewidth=1, **EXACT)
+    look = look_of("AIS")
     floor = min(max(row["interval_3_sigma"][0], row["log_z"] - 2) for row in points) - zero - 0.2
     for row in points:
         low, high = (end - zero for end in row["interval_3_sigma"])
         ends = [max(low, floor), high]
-        axes.plot([row["runs"]] * 2, ends, color=PALETTE[0], linestyle="-")
+        axes.plot([row["runs"]] * 2, ends, color=look["color"], linestyle="-", linewidth=1)
         if low == -math.inf:
-            axes.plot(row["runs"], floor, marker="v", color=PALETTE[0])
-        axes.plot(row["runs"], row["log_z"] - zero, marker="o", color=PALETTE[1])
+            axes.plot(row["runs"], floor, marker=r"$\downarrow$", color=look["color"])
+        axes.plot(row["runs"], row["log_z"] - zero, **look)
     axes.set(xscale="log", xlabel="AIS runs")
 
 

@@ -504,14 +504,26 @@ def _roles_of_biases(
     if len(free) == 2:
         # The visible layer is the one with as many units as an image has values.
         one, two = (_size(rest[name]) for name in found)
-        if one == two or values not in (one, two):
+        say = f"say it: {asked.more(f'{VISIBLE}={found[0]}', f'{HIDDEN}={found[1]}')} or the other way round"
+        if one == two:
+            if not (WEIGHTS in asked.chosen or asked.in_stack):
+                say += f", and with them weights={of_weights}{_of_rows(f'weights={of_weights}.T')}"
             raise InputError(
-                f"expected names, or images of {one} or {two} values, that tell visible from hidden biases, got {listed(rest)}; "
-                f"say it: {asked.more(f'{VISIBLE}={found[0]}', f'{HIDDEN}={found[1]}')} or the other way round"
+                f"expected names that tell visible from hidden biases, got {listed(rest)}; {say}"
+            )
+        if values not in (one, two):
+            images = "" if values is None else f", and images of {values}"
+            raise InputError(
+                f"expected names, or images of {one} or {two} values, that tell visible from hidden biases, got {listed(rest)}{images}; {say}"
             )
         if values == two:
             found.reverse()
     return dict(zip(free, found, strict=True))
+
+
+def _of_rows(turned: str) -> str:
+    """When weights are to be given as they are, and when `turned`."""
+    return f" if its rows are visible units, {turned} if they are hidden units, as in nn.Linear"
 
 
 def _orientation(
@@ -545,9 +557,7 @@ def _orientation(
         )
     say = ways[0]
     if ways[1] != ways[0]:
-        say += (
-            f" if its rows are visible units, {ways[1]} if they are hidden units, as in nn.Linear"
-        )
+        say += _of_rows(ways[1])
     raise InputError(
         f"expected weights of which it can be told whether they are [visible, hidden] or [hidden, visible], got {name} {[rows, columns]}; "
         f"say it: {say}"

@@ -24,15 +24,13 @@ from typing import Any
 import nbformat
 
 import boltzmann_companion
-from boltzmann_companion import DEVICE
+from boltzmann_companion import DEVICE, kind_wanted
 from boltzmann_companion.jupyter import fold
 from paperlib import cluster, storage
 from paperlib.errors import InputError, ReproductionError
 
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
-# What may be said of a parameter's value, by the type of the chapter's own.
-_KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
 _LONGEST_FOLDER = 60
 # The sources of the library and of the book's machinery; columns, settings, the players' style and script, and the report's page are
@@ -83,12 +81,9 @@ def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
             f"set: expected parameters of {chapter.stem} ({', '.join(known)}), got {', '.join(unknown)}"
         )
     for name, value in parameters.items():
-        kind = type(ast.literal_eval(known[name]["default"]))
-        fits = not isinstance(value, str) if kind is type(None) else isinstance(value, kind)
-        if not fits and not (kind is float and isinstance(value, int)):
-            raise InputError(
-                f"set: expected {_KINDS[kind]} for {name} of {chapter.stem}, got {value!r}"
-            )
+        wanted = kind_wanted(ast.literal_eval(known[name]["default"]), value)
+        if wanted:
+            raise InputError(f"set: expected {wanted} for {name} of {chapter.stem}, got {value!r}")
 
 
 def reads(chapter: Path) -> list[Path]:

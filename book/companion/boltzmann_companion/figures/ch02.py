@@ -116,7 +116,9 @@ def random_walk(by_step: Rows, by_dimension: Rows, independent: Rows) -> Figure:
 def gibbs(chains: Mapping[str, MarkovChain], target: Tensor) -> Figure:
     """Chains on the eight states of three units, as graphs on a cube whose corners are darker the more probable, and as matrices."""
     corners = all_states(3) @ torch.tensor(_DIRECTIONS).double()
-    figure, grid = plt.subplots(2, len(chains), figsize=(7.0, 3.2), height_ratios=[1.25, 1])
+    figure, grid = plt.subplots(
+        2, len(chains), figsize=(7.0, 3.2), height_ratios=[1.25, 1], squeeze=False
+    )
     for (graph, panel), (title, chain) in zip(grid.T, chains.items(), strict=True):
         draw_chain(graph, chain.transition, corners, shades=0.85 * target / target.max())
         graph.set_title(title, fontsize=9)
@@ -175,7 +177,7 @@ def inference(rows: Rows) -> Figure:
         "propagation": "belief propagation",
         "gibbs": "Gibbs sampling",
     }
-    figure, panels = plt.subplots(1, len(images), figsize=(7.0, 3.3), sharey=True)
+    figure, (panels,) = plt.subplots(1, len(images), figsize=(7.0, 3.3), sharey=True, squeeze=False)
     for panel, (image, own) in zip(panels, images.items(), strict=True):
         for number, (key, name) in enumerate(named.items()):
             errors, color = [max(row[key], 1e-5) for row in own], PALETTE[number]

@@ -13,7 +13,7 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.particles import particle_player, particle_run
-from boltzmann_companion.plots import PALETTE, draw_images
+from boltzmann_companion.plots import PALETTE, draw_images, look_of
 from boltzmann_companion.rows import columns, where
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal
 from paperlib.numerics import log_mean_exp
@@ -29,9 +29,14 @@ def dimension(rows: Rows, num_samples: int) -> Figure:
     left.plot(units, measured, "o", color=PALETTE[1], label="measured")
     left.set(xlabel="visible units", ylabel="log$_{10}$ relative variance")
     left.legend()
-    for kind in ("independent units", "RBM, uniform start", "RBM, base-rate start"):
+    looks = {
+        "independent units": {"color": "black", "marker": "."},
+        "RBM, uniform start": look_of("importance sampling", hollow=True),
+        "RBM, base-rate start": look_of("importance sampling"),
+    }
+    for kind, look in looks.items():
         points = columns(where(rows, model=kind), "units", "effective_sample_size")
-        right.plot(*points, marker="o", markersize=3, label=kind)
+        right.plot(*points, label=kind, **look)
     right.axhline(num_samples, color="black", linestyle=":", linewidth=1)
     right.set(xlabel="visible units", ylabel="effective sample size", yscale="log")
     right.legend(fontsize=8)
@@ -61,6 +66,7 @@ def two_bumps_player(
         line.log_density(0.0),
         line.log_density(1.0),
         "Twelve particles on their way from one wide bump to two narrow ones",
+        "AIS",
         # half-way, where neither density hides the other
         opening=len(betas) // 2,
     )
@@ -103,12 +109,13 @@ def trajectories(
     """Log-weights [len(betas), M] of each start, relative to the truth, and the cost of every step."""
     figure, panels = plt.subplots(1, 3, figsize=(7.0, 3.0))
     span = max(own.abs().max().item() for own in relative.values())
-    for panel, color, (start, own) in zip(panels, PALETTE, relative.items(), strict=False):
-        panel.plot(betas, own[:, :16], color=color, linestyle="-", linewidth=0.6)
+    for panel, (start, own) in zip(panels, relative.items(), strict=False):
+        look = look_of("AIS", hollow=start == "uniform") | {"markevery": 0.1}
+        panel.plot(betas, own[:, :16], color=look["color"], linestyle="-", linewidth=0.6)
         panel.plot(betas, log_mean_exp(own), color="black", linestyle="-", linewidth=2)
         panel.set(title=f"{start} start", xlabel="$\\beta$", ylim=(-1.05 * span, 1.05 * span))
         neighbours = (all_betas[1:].view(-1, 20).mean(1), speed[start].view(-1, 20).mean(1))
-        panels[2].plot(*neighbours, label=start)
+        panels[2].plot(*neighbours, label=start, **look)
     panels[0].set_ylabel("$\\ln w - \\ln Z_\\beta$ in nats")
     panels[2].set(title="cost of a step", xlabel="$\\beta$", ylim=(0, None))
     panels[2].legend()
@@ -119,13 +126,13 @@ def schedules(rows: Rows) -> Figure:
     """The error and the reported one against the number of steps, a panel for each start."""
     figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.2), sharey=True)
     for panel, start in zip(panels, ("uniform", "base-rate"), strict=True):
-        for color, schedule in zip(PALETTE, ("equal steps", "2008"), strict=False):
+        for color, schedule in zip(("black", "0.55"), ("equal steps", "2008"), strict=True):
             own = where(rows, start=start, schedule=schedule)
             steps, error, sigma = columns(own, "steps", "error", "sigma")
-            look = {"color": color, "marker": "o"}
-            panel.loglog(steps, error, linestyle="-", label=f"{schedule}: error", **look)
+            look = look_of("AIS", hollow=start == "uniform") | {"color": color}
+            panel.loglog(steps, error, label=f"{schedule}: error", **look)
             label = f"{schedule}: reported $\\hat\\sigma$"
-            panel.loglog(steps, sigma, linestyle="--", markerfacecolor="white", label=label, **look)
+            panel.loglog(steps, sigma, color=color, linestyle=":", label=label)
         panel.set(title=f"{start} start", xlabel="steps $K$ (at fixed $MK$)")
     panels[0].set_ylabel("nats")
     panels[1].legend(fontsize=8)
@@ -136,7 +143,8 @@ def transition(betas: Sequence[float], advantages: Mapping[str, Sequence[float]]
     """How much more the deep mode holds than the rest, from each start, against beta."""
     figure, axes = plt.subplots(figsize=(7.0, 3.0))
     for label, advantage in advantages.items():
-        axes.plot(betas, advantage, label=label)
+        look = look_of("AIS", hollow=label == "uniform start")
+        axes.plot(betas, advantage, label=label, markevery=4, **look)
     axes.axhline(0, color="black", linestyle="-", linewidth=1)
     axes.set(xlabel="$\\beta$", ylabel="deep mode over the rest, in nats")
     axes.legend()

@@ -15,7 +15,7 @@ from boltzmann_companion.rows import by_model, columns, published_numbers
 def more_runs(points: Rows, zeros: Mapping[str, float], ylabel: str) -> Figure:
     """A panel for each model: ln Z less its zero, with 3-sigma intervals, against the number of AIS runs."""
     groups = by_model(points)
-    figure, panels = plt.subplots(1, len(groups), figsize=(7.0, 3.0))
+    figure, (panels,) = plt.subplots(1, len(groups), figsize=(7.0, 3.0), squeeze=False)
     for panel, (model, own) in zip(panels, groups.items(), strict=True):
         draw_runs(panel, own, zeros[model])
         panel.set_title(model)

@@ -14,44 +14,21 @@ from matplotlib.patches import Circle
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.figures.brackets import (
+    draw_bracket,
+    draw_models,
+    frame_brackets,
+    second_smallest,
+)
 from boltzmann_companion.players.brackets import bracket_player
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.particles import particle_player, particle_run
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images
+from boltzmann_companion.plots import LINE_STYLES, arrow_of, draw_images, look_of
 from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
 from boltzmann_companion.tables import Table
-
-_START_COLORS: dict[str, str] = dict(zip(STARTS, PALETTE[:2], strict=True))
-
-
-def _draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
-    """AIS and RAISE of one model and start against K, and the wedge between them."""
-    color, (across, high, low) = _START_COLORS[start], columns(rows, "steps", "ais", "raise")
-    axes.fill_between(across, low, high, color=color, alpha=0.12, linewidth=0)
-    for values, line, marker, name in ((high, "-", "v", "AIS"), (low, "--", "^", "RAISE")):
-        look = {"color": color, "linestyle": line, "marker": marker, "markersize": 4}
-        axes.plot(across, values, label=f"{name}, {start}", **look)
-    span = max(max(high) - min(low), 1.0)
-    for row in rows:
-        bottom, top = row["ais_interval"]
-        ends = [bottom, min(top, row["ais"] + 2 * span)]
-        axes.plot([row["steps"]] * 2, ends, color=color, linestyle="-", linewidth=1)
-        ends = [row["raise"] + sign * 3 * row["raise_error"] for sign in (-1, 1)]
-        axes.plot([row["steps"]] * 2, ends, color=color, linestyle="-", linewidth=2.5, alpha=0.5)
-
-
-def _frame_brackets(axes: Axes, rows: Rows, title: str) -> None:
-    """The exact value if it is known, and limits that leave out the smallest K, unless there is no other."""
-    smallest = min(row["steps"] for row in rows)
-    late = [row for row in rows if row["steps"] > smallest] or rows
-    low, high = min(row["raise"] for row in late), max(row["ais"] for row in late)
-    pad = 0.15 * max(high - low, 0.5)
-    if rows[0]["exact"] is not None:
-        axes.axhline(rows[0]["exact"], color="black", linestyle="-", linewidth=1)
-    limits = (low - pad, high + pad)
-    axes.set(xscale="log", title=title, ylim=limits, xlabel="annealing steps $K$")
+from paperlib.evaluation.picture import EXACT
 
 
 def course(
@@ -94,18 +71,16 @@ def _draw_scheme(axes: Axes) -> None:
         axes.add_patch(Circle((place, 0), 0.24, facecolor=face, edgecolor="black", zorder=3))
         axes.text(place, 0, f"${name}$", fontsize=9, zorder=4, **middle)
     for place, kernel in enumerate(["1", "2", None, None, "K"]):
-        for sign, color, line, name in (
-            (1, PALETTE[0], "-", "T"),
-            (-1, PALETTE[1], "--", "\\widetilde{T}"),
-        ):
+        # annealing as AIS does it, and RAISE's way back
+        for sign, estimator, name in ((1, "AIS", "T"), (-1, "RAISE", "\\widetilde{T}")):
             ends = ((place + 0.2, 0.16 * sign), (place + 0.8, 0.16 * sign))
-            look = {"arrowstyle": "-|>", "color": color, "linestyle": line}
+            look = arrow_of(estimator)
             bent = {"connectionstyle": "arc3,rad=-0.25"}
             start, end = ends[::sign]
             axes.annotate("", end, start, arrowprops=look | bent)
             if kernel:
                 label = f"${name}_{{{kernel}}}$"
-                axes.text(place + 0.5, 0.46 * sign, label, color=color, **middle)
+                axes.text(place + 0.5, 0.46 * sign, label, color=look["color"], **middle)
     axes.text(-0.3, 0, "$p_0 \\rightarrow$", ha="right", va="center")
     axes.text(5.3, 0, "test image", ha="left", va="center")
     axes.set(xlim=(-0.9, 6.1), ylim=(-0.65, 0.65), aspect="equal")
@@ -122,6 +97,7 @@ def melting(line: TwoBumpPath, runs: Mapping[str, Particles]) -> Player:
         line.log_density(0.0),
         line.log_density(1.0),
         "Twelve reverse chains from a test point back to the start",
+        "RAISE",
     )
 
 
@@ -147,14 +123,11 @@ def expectations(rows: Rows) -> Figure:
     titles = {"little": "data from the model", "spoilt": "a mode off the data"}
     for panel, (name, title) in zip(panels, titles.items(), strict=True):
         own = where(rows, model=name)
-        panel.axhline(0, color="black", linestyle="-", linewidth=1)
-        for key, label, number in (
-            ("ais", "AIS", 0),
-            ("annealing_model", "annealing model", 2),
-            ("raise", "RAISE", 1),
-        ):
-            look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
-            panel.plot(*columns(own, "steps", key), label=label, **look)
+        panel.axhline(0, linewidth=1, **EXACT)
+        panel.plot(*columns(own, "steps", "ais"), label="AIS", **look_of("AIS"))
+        look = {"color": "0.5", "linestyle": ":"}
+        panel.plot(*columns(own, "steps", "annealing_model"), label="annealing model", **look)
+        panel.plot(*columns(own, "steps", "raise"), label="RAISE", **look_of("RAISE"))
         panel.set(title=title, xscale="log", xlabel="annealing steps $K$")
     panels[0].set_ylabel("nats above average $\\ln p(\\mathbf{v})$")
     panels[0].legend()
@@ -191,30 +164,19 @@ def wedge(rows: Rows) -> Player | None:
 def brackets(rows: Rows) -> Figure:
     """The gaps of up to six models against K, and their brackets, one panel each, as in the paper's Figure 3."""
     names = list(by_model(rows))
-    figure = plt.figure(figsize=(7.0, 11.3))
-    [above], [below] = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.3, 8])
-    for panel, start in zip(above.subplots(1, 2, sharey=True), STARTS, strict=True):
+    lines = -(-len(names) // 2)
+    figure = plt.figure(figsize=(5.2, 5.4 + 2.1 * lines))
+    [above], [below] = figure.subfigures(
+        2, 1, squeeze=False, height_ratios=[4.8, 0.6 + 2.1 * lines]
+    )
+    panels = above.subplots(2, 1, sharex=True, sharey=True)
+    for panel, start in zip(panels, STARTS, strict=True):
         _draw_gaps(panel, {name: where(rows, model=name, start=start) for name in names})
-        panel.set(title=start, xlabel="annealing steps $K$")
-    above.axes[0].set_ylabel("AIS less RAISE (nats)")
-    lines = above.axes[0].get_legend_handles_labels()
-    above.legend(*lines, loc="outside lower center", ncols=3)
-    grid = below.subplots(3, 2)
-    for axes, name in zip(grid.flat, names, strict=False):
-        for start in STARTS:
-            _draw_bracket(axes, where(rows, model=name, start=start), start)
-        _frame_brackets(axes, where(rows, model=name), name)
-    # the others have a panel below them, whose title would touch the label
-    for axes in grid.flat[: len(names) - 2]:
-        axes.set_xlabel("")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("test log-probability (nats)")
-    handles, labels = grid.flat[0].get_legend_handles_labels()
-    if len(names) < grid.size:
-        grid.flat[-1].set_axis_off()
-        grid.flat[-1].legend(handles, labels, loc="center")
-    else:
-        below.legend(handles, labels, loc="outside lower center", ncols=4)
+        panel.set(title=start, ylabel="AIS less RAISE (nats)")
+    panels[-1].set_xlabel("annealing steps $K$")
+    entries = panels[0].get_legend_handles_labels()
+    above.legend(*entries, loc="outside lower center", ncols=2)
+    draw_models(below, rows, second_smallest(rows))
     return figure
 
 
@@ -225,42 +187,28 @@ def _draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
     for number, (name, rows) in enumerate(models.items()):
         # side by side, where all have the same K
         across = [row["steps"] * 10 ** (0.06 * (number - len(models) / 2)) for row in rows]
-        look = {"color": PALETTE[number], "markersize": 4}
+        # black and grey: colours are for estimators
+        look = {"color": ("black", "0.5")[number % 2], "linewidth": 1}
+        mark = look | {"marker": "osDPX*"[number], "markersize": 5}
         gaps = [row["gap"] for row in rows]
-        axes.plot(across, gaps, "o", linestyle=LINE_STYLES[number], label=name, **look)
+        axes.plot(across, gaps, linestyle=LINE_STYLES[number // 2], label=name, **mark)
         for x, row in zip(across, rows, strict=True):
             if math.isinf(row["gap_error"]):
-                axes.plot(x, row["gap"], "o", markerfacecolor="white", **look)
+                axes.plot(x, row["gap"], markerfacecolor="white", **mark)
             else:
                 ends = [row["gap"] + sign * 3 * row["gap_error"] for sign in (-1, 1)]
-                axes.plot([x] * 2, ends, color=PALETTE[number], linestyle="-", linewidth=1)
+                axes.plot([x] * 2, ends, linestyle="-", **look)
     axes.set(xscale="log")
     axes.set_yscale("symlog", linthresh=1, linscale=1.5)
     axes.yaxis.set_major_formatter("{x:,g}")
 
 
-def two_starts(rows: Rows) -> Figure:
-    """The brackets of one model, with a panel for each start, as in the paper's Figure 4."""
-    figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.4), sharey=True)
-    for panel, start in zip(panels, STARTS, strict=True):
-        _draw_bracket(panel, where(rows, start=start), start)
-        _frame_brackets(panel, rows, f"{rows[0]['model']}, {start}")
-        panel.legend(loc="lower right")
-    panels[0].set_ylabel("test log-probability (nats)")
-    return figure
-
-
 def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
     """A bracket beside its exact value, and two rows of five images [10, D] for each label, as in the paper's Figure 5."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.4), width_ratios=[1.1, 1.0])
-    _draw_bracket(left, rows, "base rates")
-    exact = rows[0]["exact"]
-    left.axhline(exact, color="black", linestyle="-", linewidth=1)
-    everything = [row[key] for row in rows for key in ("ais", "raise")]
-    pad = 0.1 * (max(everything) - min(everything))
-    left.set(xscale="log", title=rows[0]["model"], xlabel="annealing steps $K$")
-    left.set_ylabel("test log-probability (nats)")
-    left.set_ylim(min(*everything, exact) - pad, max(everything) + pad)
+    draw_bracket(left, rows, "base rates")
+    frame_brackets(left, rows, rows[0]["steps"])
+    left.set(title=rows[0]["model"], ylabel="test log-probability (nats)")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     draw_images(right, torch.cat(list(fives.values())), image_shape, columns=5)
     height = image_shape[0] + 1
@@ -276,9 +224,9 @@ def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, in
 def samples(rows: Rows, pictures: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
     """The bracket of a model from the uniform start, beside two sets of 32 images [32, D], as in the paper's Figure 6."""
     figure, (left, *panels) = plt.subplots(1, 3, figsize=(7.0, 3.6), width_ratios=[1.25, 1, 1])
-    _draw_bracket(left, rows, "uniform")
-    _frame_brackets(left, rows, rows[0]["model"])
-    left.set_ylabel("test log-probability (nats)")
+    draw_bracket(left, rows, "uniform")
+    frame_brackets(left, rows, second_smallest(rows))
+    left.set(title=rows[0]["model"], ylabel="test log-probability (nats)")
     left.legend(loc="lower right", fontsize=8)
     for axes, (title, images) in zip(panels, pictures.items(), strict=True):
         draw_images(axes, images.float(), image_shape, columns=4)

@@ -13,6 +13,7 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE
 from boltzmann_companion.rows import columns, where
+from paperlib.evaluation.picture import LOOKS
 
 
 def averages(
@@ -23,12 +24,13 @@ def averages(
     y and x [N] are RAISE's values and ln p*(v) of all images.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3), width_ratios=[3, 2])
-    for (name, values), color in zip(means.items(), (PALETTE[1], PALETTE[0]), strict=True):
+    raise_color = LOOKS["RAISE"]["color"]
+    for (name, values), color in zip(means.items(), ("0.6", raise_color), strict=True):
         height, edges = torch.histogram(values, bins=40)
         left.stairs(height / height.max(), edges, fill=True, alpha=0.7, color=color, label=name)
     for value, color, style, name in (
-        (y.mean().item(), "black", "-", "RAISE, all images"),
-        (exact, PALETTE[2], "--", "exact"),
+        (y.mean().item(), raise_color, "--", "RAISE, all images"),
+        (exact, "black", "-", "exact"),
     ):
         left.plot([value] * 2, [1.04, 1.3], color=color, linestyle=style, label=name)
     left.set(xlabel="average log-probability, nats", yticks=[], ylim=(0, 2))
@@ -37,8 +39,8 @@ def averages(
     spaced = torch.logspace(math.log10(2), math.log10(total - 1), 60)
     counts = torch.unique(spaced.long()).double()
     for values, color, style, name in (
-        (y, PALETTE[1], "-", "plain"),
-        (y - x, PALETTE[0], "--", "control variate"),
+        (y, "0.6", "-", "plain"),
+        (y - x, raise_color, "--", "control variate"),
     ):
         errors = values.std() * (1 / counts - 1 / total).sqrt()
         right.plot(counts, errors, color=color, linestyle=style, label=name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise, product
 from typing import Any
@@ -14,11 +13,14 @@ from matplotlib.patches import Circle, Rectangle
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_layer, join
-from boltzmann_companion.rows import by_model, columns, grouped
+from boltzmann_companion.figures.brackets import draw_models
+from boltzmann_companion.plots import PALETTE, arrow_of, draw_layer, join, look_of
+from boltzmann_companion.rows import by_model, columns
 
 # Lines end at the units of `layers`, which stand close together.
 _TIGHT = {"shrinkA": 6, "shrinkB": 6}
+# Annealing, as AIS does it, makes an image; RAISE goes back from one.
+_DOWN, _UP = arrow_of("AIS") | {"linewidth": 1.4}, arrow_of("RAISE") | {"linewidth": 1.4}
 
 
 def layers() -> Figure:
@@ -64,10 +66,11 @@ def mean_field(gaps: Tensor, errors: Mapping[int, Tensor]) -> Figure:
     left.set(xlabel="mean-field updates", ylabel="error in nats", title="bound")
     left.set(xscale="log", xticks=ticks, xticklabels=ticks, ylim=(-1.6, 0.9))
     left.minorticks_off()
+    look = look_of("importance sampling")
     for count, error in errors.items():
         low, high = (error.quantile(q).item() for q in (0.05, 0.95))
-        right.plot([count] * 2, [low, high], color=PALETTE[1], linestyle="-")
-        right.plot(count, error.mean(), color=PALETTE[1], marker="o")
+        right.plot([count] * 2, [low, high], color=look["color"], linestyle="-")
+        right.plot(count, error.mean(), **look)
     right.axhline(0, color="black", linestyle="-", linewidth=1)
     right.axhline(gaps[-1].mean().item(), color=PALETTE[0], linestyle=":", label="bound")
     right.set(xlabel="draws for each image", title="importance sampling")
@@ -123,13 +126,15 @@ def heating() -> Figure:
             continue
         heated = number >= 3
         y, reach = (1.2, 0.0) if heated else (0.6, 0.14)
-        _bent_arrow(axes, (start + reach, y), (end - reach, y), PALETTE[0], "-")
-        _bent_arrow(axes, (end - reach, y), (start + reach, y), PALETTE[1], "--")
+        bent = {"shrinkA": 12, "shrinkB": 12, "connectionstyle": "arc3,rad=-0.45"}
+        left, right = (start + reach, y), (end - reach, y)
+        axes.annotate("", right, left, arrowprops=_DOWN | bent)
+        axes.annotate("", left, right, arrowprops=_UP | bent)
         power = "^{(\\mathbf{v})}" if heated else ""
         forward, back = f"$T_{{{index}}}{power}$", f"$\\tilde{{T}}_{{{index}}}{power}$"
         text: dict[str, Any] = {"ha": "center", "fontsize": 10}
-        axes.text(x, y + 0.52, forward, va="bottom", color=PALETTE[0], **text)
-        axes.text(x, y - 0.54, back, va="top", color=PALETTE[1], **text)
+        axes.text(x, y + 0.52, forward, va="bottom", color=_DOWN["color"], **text)
+        axes.text(x, y - 0.54, back, va="top", color=_UP["color"], **text)
     axes.axvspan(4.55, 5.65, color="0.5", alpha=0.12, linewidth=0)
     axes.text(5.1, 3.0, "the image", ha="center", fontsize=10)
     axes.text(2.2, 3.0, "annealing", ha="center", fontsize=10)
@@ -139,22 +144,13 @@ def heating() -> Figure:
     return figure
 
 
-def _bent_arrow(
-    axes: Axes, start: tuple[float, float], end: tuple[float, float], color: str, style: str
-) -> None:
-    """An arrow that bends to its left, between two columns of `heating`."""
-    look = {"arrowstyle": "-|>", "color": color, "linestyle": style, "linewidth": 1.4}
-    look |= {"shrinkA": 12, "shrinkB": 12, "connectionstyle": "arc3,rad=-0.45"}
-    axes.annotate("", end, start, arrowprops=look)
-
-
 def unrolled() -> Figure:
     """A DBN with two hidden layers, and its annealing model as a deep stack."""
     figure, axes = plt.subplots(figsize=(6.4, 6.2))
     for y, name in ((0, "$\\mathbf{v}$"), (1.3, "$\\mathbf{h}^1$"), (2.6, "$\\mathbf{h}^2$")):
         _box(axes, 0, y, name, filled=y == 0)
-    axes.plot([0, 0], [1.58, 2.32], color=PALETTE[0], linestyle="-")
-    axes.text(0.15, 1.95, "$W^2$", va="center", color=PALETTE[0])
+    axes.plot([0, 0], [1.58, 2.32], color=_DOWN["color"], linestyle="-")
+    axes.text(0.15, 1.95, "$W^2$", va="center", color=_DOWN["color"])
     _step_down(axes, 0, 1.3, 0, ("$W^1$", "$Q$"))
     first_layer = "$W^1$", "$Q = W^{1\\top}$"
     last_down, last_up = ("$\\beta_{K} W^2$", "$\\beta_{K} W^{2\\top}$")
@@ -196,73 +192,16 @@ def _box(axes: Axes, x: float, y: float, name: str, filled: bool) -> None:
 
 def _step_down(axes: Axes, x: float, y: float, below: float, label: tuple[str, str]) -> None:
     """An arrow down to the box below and a dashed one up, with their weights."""
-    down = {"arrowstyle": "-|>", "color": PALETTE[0], "linewidth": 1.4}
-    up = {"arrowstyle": "-|>", "color": PALETTE[1], "linestyle": "--", "linewidth": 1.4}
-    axes.annotate("", (x - 0.16, below + 0.28), (x - 0.16, y - 0.28), arrowprops=down)
-    axes.annotate("", (x + 0.16, y - 0.28), (x + 0.16, below + 0.28), arrowprops=up)
+    axes.annotate("", (x - 0.16, below + 0.28), (x - 0.16, y - 0.28), arrowprops=_DOWN)
+    axes.annotate("", (x + 0.16, y - 0.28), (x + 0.16, below + 0.28), arrowprops=_UP)
     text: dict[str, Any] = {"va": "center", "fontsize": 10}
-    axes.text(x - 0.28, (y + below) / 2, label[0], ha="right", color=PALETTE[0], **text)
-    axes.text(x + 0.28, (y + below) / 2, label[1], ha="left", color=PALETTE[1], **text)
+    axes.text(x - 0.28, (y + below) / 2, label[0], ha="right", color=_DOWN["color"], **text)
+    axes.text(x + 0.28, (y + below) / 2, label[1], ha="left", color=_UP["color"], **text)
 
 
 def brackets(points: Rows, shown_from: int) -> Figure:
     """Figure 7, one panel for each model; the vertical range is that of the points from K = `shown_from` on."""
-    ticks = sorted({point["steps"] for point in points})
-    shown_from = min(shown_from, ticks[-1])
-    models = by_model(points)
-    across = min(3, len(models)) if len(models) != 4 else 2
-    down = -(-len(models) // across)
-    figure, panels = plt.subplots(down, across, figsize=(7.4, 3.2 * down), squeeze=False)
-    for panel in panels.flat[len(models) :]:
-        panel.set_axis_off()
-    for panel, (name, own) in zip(panels.flat, models.items(), strict=False):
-        late = [point for point in own if point["steps"] >= shown_from]
-        shown = [point[key] for point in late for key in ("ais", "raise")]
-        margin = 0.15 * (max(shown) - min(shown)) + 0.05
-        panel.set(title=name, xscale="log", xlabel="$K$", xticks=ticks, xticklabels=ticks)
-        panel.set_ylim(min(shown) - margin, max(shown) + margin)
-        if own[0]["exact"] is not None:
-            panel.axhline(own[0]["exact"], color="black", linestyle="-", linewidth=1)
-        for line, key in product(grouped(own, "start").values(), ("ais", "raise")):
-            _side(panel, line, key)
-        panel.minorticks_off()
-    for row in panels:
-        row[0].set_ylabel("nats")
-    entries = {
-        label: handle
-        for panel in panels.flat
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-    }
-    place = "outside lower center"
-    figure.legend(entries.values(), entries.keys(), loc=place, ncols=4, fontsize=8)
+    lines = -(-len(by_model(points)) // 2)
+    figure = plt.figure(figsize=(5.2, 0.6 + 2.4 * lines))
+    draw_models(figure, points, shown_from)
     return figure
-
-
-def _side(panel: Axes, line: Rows, key: str) -> None:
-    """One side of a bracket from one start, with three standard errors; triangles stand for points outside of the panel."""
-    low, high = panel.get_ylim()
-    start = line[0]["start"]
-    base_rates = start == "base rates"
-    color = PALETTE[(0 if key == "ais" else 1) + (0 if base_rates else 2)]
-    style = LINE_STYLES[0 if base_rates else 1]
-    within = [min(max(point[key], low), high) for point in line]
-    [steps] = columns(line, "steps")
-    panel.plot(steps, within, color=color, linestyle=style, label=f"{key.upper()}, {start}")
-    for point, shown in zip(line, within, strict=True):
-        place, value = point["steps"], point[key]
-        if value != shown:
-            marker = "^" if value > high else "v"
-            panel.plot(place, shown, marker=marker, color=color, clip_on=False)
-            continue
-        error = 3 * point["raise_error"]
-        bottom, top = point["ais_interval"] if key == "ais" else (value - error, value + error)
-        bounded = math.isfinite(top)
-        ends = [max(bottom, low), min(top, high) if bounded else value]
-        panel.plot([place] * 2, ends, color=color, linestyle="-", linewidth=1)
-        if not bounded:
-            # of two lengths, so that neither start's hides the other's
-            end = value + (0.07 if base_rates else 0.12) * (high - low)
-            look = {"arrowstyle": "->", "color": color, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
-            panel.annotate("", (place, end), (place, value), arrowprops=look, annotation_clip=False)
-        marker = "o" if key == "ais" else "s"
-        panel.plot(place, value, marker=marker, markersize=3.5, color=color)

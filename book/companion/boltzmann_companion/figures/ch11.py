@@ -114,7 +114,9 @@ def sparse_codes(weights: Tensor, codes: Tensor, energies: Sequence[float]) -> F
 def two_directions(rows: Rows, line: Tensor) -> Figure:
     """Two modes on a line, one panel for each separation, and the Gaussians fitted to them."""
     separations, names = grouped(rows, "separation"), list(grouped(rows, "divergence"))
-    figure, panels = plt.subplots(1, len(separations), figsize=(7.0, 3.0), sharey=True)
+    figure, (panels,) = plt.subplots(
+        1, len(separations), figsize=(7.0, 3.0), sharey=True, squeeze=False
+    )
     for panel, (separation, own) in zip(panels, separations.items(), strict=True):
         panel.fill_between(line, two_modes(line, separation).exp(), color="0.8", label="$p$")
         for row in own:
@@ -132,9 +134,10 @@ def two_directions(rows: Rows, line: Tensor) -> Figure:
 def coordinate_ascent(gaps: Tensor, gap: Tensor, best_gap: Tensor) -> Figure:
     """Gaps after each sweep [T, N] of ten vectors, and the last gaps [N] against those of the best start."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
+    shown = gaps[:16]  # a model of one unit needs three sweeps
     for n in range(10):
         look = {"color": PALETTE[n % 6], "linestyle": LINE_STYLES[n // 6]}
-        left.plot(range(16), gaps[:16, n], **look)
+        left.plot(range(len(shown)), shown[:, n], **look)
     left.set(xlabel="sweep", ylabel="gap in nats", yscale="log")
     diagonal = [0, gap.max()]
     right.plot(diagonal, diagonal, color="black", linewidth=0.8, linestyle="--")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import torch
 
-from boltzmann_companion.plots import PALETTE
+from boltzmann_companion.plots import look_of
 from boltzmann_companion.rows import grouped, where
 from boltzmann_companion.studies.study import OUTCOMES, STARTS, holds_truth, trusted_rows
 from boltzmann_companion.tables import Table, format_value
+from paperlib.evaluation.picture import EXACT, LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +32,11 @@ def direction(errors: Mapping[str, Tensor]) -> Figure:
     every = torch.cat(list(errors.values()))
     bins = torch.linspace(every.min().item(), every.max().item(), 40).tolist()
     figure, axes = plt.subplots(figsize=(6.0, 3.0))
-    for (name, values), color, hatch in zip(errors.items(), PALETTE, (None, "//"), strict=False):
+    for (name, values), hatch in zip(errors.items(), (None, "//"), strict=True):
+        color = LOOKS[name]["color"]
         axes.hist(values.tolist(), bins, label=name, color=color, alpha=0.6, hatch=hatch)
-        axes.plot(values.mean().item(), -4, marker="^", color=color, linestyle="none")
-    axes.axvline(0, color="black", linestyle="-", linewidth=1)
+        axes.plot(values.mean().item(), -4, **look_of(name))
+    axes.axvline(0, linewidth=1, **EXACT)
     axes.set(xlabel="estimate less truth, nats", ylabel="repeats")
     axes.legend()
     return figure

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, label_logarithmic
+from boltzmann_companion.plots import PALETTE, draw_images, label_logarithmic
 from boltzmann_companion.rows import by_model, columns, grouped
 from paperlib.datasets import BinaryImages
 
@@ -26,29 +25,12 @@ def grey_and_binary(images: BinaryImages) -> Figure:
     return figure
 
 
-def bracket_by_steps(rows: Rows) -> Figure:
-    """AIS and RAISE against the number of steps, with three standard errors, a panel for each start."""
-    starts = grouped(rows, "start")
-    figure, panels = plt.subplots(1, len(starts), figsize=(7.0, 3.2), sharey=True)
-    for panel, (start, own) in zip(panels, starts.items(), strict=True):
-        for number, (key, name) in enumerate((("ais", "AIS"), ("raise", "RAISE"))):
-            errors = [3 * row[f"{key}_error"] for row in own]
-            # an error that is not known is not drawn
-            drawn = errors if all(map(math.isfinite, errors)) else None
-            look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number], "markersize": 3}
-            panel.errorbar(*columns(own, "steps", key), drawn, marker="o", label=name, **look)
-        panel.set(xscale="log", title=start, xlabel="annealing steps $K$")
-    panels[0].set_ylabel("test average (nats)")
-    panels[-1].legend(loc="lower right")
-    return figure
-
-
 def training_paths(
     rows: Rows, printed: Mapping[str, Mapping[str, float]], marked_at: Mapping[str, int]
 ) -> Figure:
     """Test average and ln Z against epochs, one line for each seed, and two panels for each model."""
     models = by_model(rows)
-    size = (7.0, 0.6 + 1.9 * len(models))
+    size = (5.2, 0.6 + 1.8 * len(models))
     figure, grid = plt.subplots(len(models), 2, figsize=size, squeeze=False)
     for axes, (label, own) in zip(grid, models.items(), strict=True):
         quantities = (("test", "test average"), ("log_z", "$\\ln Z$"))

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.plots import label_logarithmic
+from boltzmann_companion.plots import label_logarithmic, look_of
 from boltzmann_companion.published import LATER_PAPERS, find, load_published
 from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
@@ -28,9 +28,9 @@ def rejection_rates(runs: Mapping[str, TemperingEstimate]) -> Figure:
 
 
 def error_against_cost(rows: Rows, with_published: bool) -> Figure:
-    """Root mean square errors against chain-steps, one line for each model and estimator.
+    """Root mean square errors against chain-steps, one line for each model and estimator; hollow, the second model or the published errors.
 
-    The published ones belong beside those of CD25(500).
+    Published are AIS and, of the kind of parallel tempering, RTS; they belong beside our errors of CD25(500).
     """
     curves = {
         (model, estimator): columns(where(own, estimator=estimator), "chain_steps", "rmse")
@@ -41,9 +41,12 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
         for estimator in ("RTS", "AIS"):
             published = zip(*_published_errors(estimator), strict=True)
             curves["Carlson et al. 2016", estimator] = list(map(list, published))
-    figure, axes = plt.subplots(figsize=(7.0, 3.6))
+    figure, axes = plt.subplots(figsize=(5.6, 3.8))
+    first = next(iter(curves))[0]
     for (model, estimator), points in curves.items():
-        axes.plot(*points, marker="o", label=f"{estimator}, {model}")
+        name = "AIS" if estimator == "AIS" else "parallel tempering"
+        look = look_of(name, hollow=model != first)
+        axes.plot(*points, label=f"{'RTS' if estimator == 'RTS' else name}, {model}", **look)
     axes.set(xscale="log", yscale="log", xlabel="chain-steps", ylabel="error (nats)")
     label_logarithmic(axes.xaxis, between=not with_published)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -11,84 +10,58 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, label_logarithmic
+from boltzmann_companion.plots import label_logarithmic, look_of
 from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from boltzmann_companion.studies.study import WRONG
 
-_ACROSS = 3
+# The start of AIS at mean field's answer has AIS's look, with a marker of its own.
 _LOOKS = {
-    name: {"color": color, "linestyle": style, "marker": marker}
-    for name, color, style, marker in zip(ESTIMATORS, PALETTE, LINE_STYLES, "osv^DP", strict=True)
+    name: look_of(name.partition(",")[0]) | ({"marker": "<"} if "," in name else {})
+    for name in ESTIMATORS
 }
 
 
 def errors(rows: Rows) -> Figure:
-    """Median errors as dots, a panel for each model and a line for each estimator; open dots are the smaller budgets."""
-    *_, largest = budgets = sorted({row["budget"] for row in rows})
-    names = list(ESTIMATORS)
-    figure, panels = _panels(rows, 2.4, "median error (nats)", sharex=True)
-    for model, panel in panels.items():
-        panel.axvline(WRONG, color="0.6", linestyle=":", linewidth=1)
-        for place, name in enumerate(names):
-            [ends] = columns(where(rows, model=model, estimator=name), "median_error")
-            panel.plot(ends, [place] * len(ends), color="0.7", linestyle="-", linewidth=1, zorder=1)
-        for budget in budgets:
-            own = where(rows, model=model, budget=budget)
-            [found], places = (
-                columns(own, "median_error"),
-                [names.index(r["estimator"]) for r in own],
-            )
-            face = PALETTE[0] if budget == largest else "white"
-            look = {"marker": "o", "markersize": 5, "color": PALETTE[0], "markerfacecolor": face}
-            panel.plot(found, places, linestyle="none", label=f"{budget:,} chain-steps", **look)
-        panel.set_xscale("log")
-        panel.set_yticks(range(len(names)), names)
-        panel.xaxis.set_tick_params(labelbottom=True)
-        near = _within_two_decades(rows)
-        label_logarithmic(panel.xaxis, between=near)
-        if not near:
-            panel.xaxis.set_major_locator(LogLocator(base=100))
-    # read from the top, as the table of the estimators is
-    next(iter(panels.values())).invert_yaxis()
-    _name(figure, panels, ncols=len(budgets))
+    """Median errors at the larger budget, a band for each model with a marker for each estimator; its tail ends at the smaller budget."""
+    *_, largest = sorted({row["budget"] for row in rows})
+    names = list(by_model(rows))
+    figure, axes = plt.subplots(figsize=(5.2, 1.6 + 0.62 * len(names)))
+    axes.axvline(WRONG, color="0.4", linestyle=":", linewidth=1)
+    for band, model in enumerate(names):
+        if band % 2:
+            axes.axhspan(band - 0.5, band + 0.5, color="0.94")
+        for number, (name, look) in enumerate(_LOOKS.items()):
+            found = where(rows, model=model, estimator=name)
+            own = {row["budget"]: row["median_error"] for row in found}
+            place = band + 0.8 * ((number + 0.5) / len(_LOOKS) - 0.5)
+            axes.plot([*own.values()], [place] * len(own), "-", color=look["color"], linewidth=1)
+            label = name if band == 0 else None
+            [point] = axes.plot(own[largest], place, label=label, **look)
+            point.set_linestyle("none")
+    axes.set(xscale="log", xlabel="median error (nats)", ylim=(len(names) - 0.5, -0.5))
+    axes.set_yticks(range(len(names)), names)
+    axes.grid(axis="y", visible=False)
+    label_logarithmic(axes.xaxis, between=_within_two_decades(rows))
+    if not _within_two_decades(rows):
+        axes.xaxis.set_major_locator(LogLocator(base=100))
+    _name(figure, axes)
     return figure
 
 
-def errors_by_time(rows: Rows) -> Figure:
-    """Median errors against the chain-steps of AIS in the same time, a panel for each model and a line for each estimator."""
-    figure, panels = _panels(rows, 2.5, "chain-steps of AIS in the same time")
-    for number, (model, panel) in enumerate(panels.items()):
+def errors_by_time(rows: Rows, models: Sequence[str]) -> Figure:
+    """Median errors of some models against the chain-steps of AIS in the same time, a panel for each and a line for each estimator."""
+    size = (5.2, 1.2 + 2.2 * len(models))
+    figure, panels = plt.subplots(len(models), 1, figsize=size, squeeze=False, sharex=True)
+    for panel, model in zip(panels.flat, models, strict=True):
         for name, look in _LOOKS.items():
-            own = where(rows, model=model, estimator=name)
-            points = columns(own, "same_time", "median_error")
-            panel.loglog(*points, markersize=4, linewidth=1, label=name, **look)
+            points = columns(where(rows, model=model, estimator=name), "same_time", "median_error")
+            panel.loglog(*points, label=name, **look)
         label_logarithmic(panel.xaxis, panel.yaxis, between=_within_two_decades(rows))
-        if number % _ACROSS == 0:
-            panel.set_ylabel("median error (nats)", fontsize=8)
-    _name(figure, panels, ncols=3)
+        panel.set(title=model, ylabel="median error (nats)")
+    panels[-1, 0].set_xlabel("chain-steps of AIS in the same time")
+    _name(figure, panels[0, 0])
     return figure
-
-
-def _panels(
-    rows: Rows, height: float, label: str, *, sharex: bool = False
-) -> tuple[Figure, dict[str, Axes]]:
-    """A panel of this height in inches for each model, with room below them for a legend."""
-    models = list(by_model(rows))
-    across = min(_ACROSS, len(models))
-    lines = math.ceil(len(models) / across)
-    size = (2.6 * across, height * lines + 0.9)
-    figure, grid = plt.subplots(
-        lines, across, figsize=size, squeeze=False, sharey=True, sharex=sharex
-    )
-    for panel in grid.flat[len(models) :]:
-        panel.set_axis_off()
-    panels = dict(zip(models, grid.flat, strict=False))
-    for model, panel in panels.items():
-        panel.set_title(model, fontsize=9)
-        panel.set_xlabel(label, fontsize=8)
-        panel.tick_params(labelsize=7)
-    return figure, panels
 
 
 def _within_two_decades(rows: Rows) -> bool:
@@ -97,7 +70,6 @@ def _within_two_decades(rows: Rows) -> bool:
     return max(found) < 100 * min(found)
 
 
-def _name(figure: Figure, panels: Mapping[str, Axes], ncols: int) -> None:
-    """One legend for all panels, below them."""
-    entries = next(iter(panels.values())).get_legend_handles_labels()
-    figure.legend(*entries, loc="outside lower center", ncols=ncols, fontsize=8)
+def _name(figure: Figure, axes: Axes) -> None:
+    """A legend below everything."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)

@@ -13,18 +13,21 @@ from itertools import pairwise
 from boltzmann_companion.players.page import Player, player, svg
 from boltzmann_companion.tables import format_value
 from paperlib.errors import InputError
+from paperlib.evaluation.picture import LOOKS
 
 # Size of the drawing in its own units, where the plotting area begins and ends, and how far both sides stand from their K, so that error
 # bars do not hide each other.
 _WIDTH, _HEIGHT = 480, 318
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 460, 48, 268
 _LINE_HEIGHT, _ASIDE = 18, 3
-# A colour and a line style each for AIS and RAISE, which can be told apart without colours as well. The orange is darker than that of the
-# figures, since a label has it too.
-_LOOKS = (
-    ("AIS, on average too high", "#B34700", ""),
-    ("RAISE, on average too low", "#0072B2", ' stroke-dasharray="6 4"'),
-)
+# The names of both lines, with the code of all figures: colours, dashes and, at the end of a line, a triangle that points to the truth.
+_NAMES = {"AIS": "AIS, on average too high", "RAISE": "RAISE, on average too low"}
+_DASHES = {"-": "", "--": ' stroke-dasharray="6 4"'}
+_MARKERS = {"v": "-7,-5 7,-5 0,8", "^": "-7,5 7,5 0,-8"}
+_LOOKS = [
+    (name, LOOKS[key]["color"], _DASHES[LOOKS[key]["linestyle"]], _MARKERS[LOOKS[key]["marker"]])
+    for key, name in _NAMES.items()
+]
 #: The ends of an interval and, between them, the estimate.
 End = tuple[float, float, float]
 
@@ -112,8 +115,9 @@ def bracket_player(
             f'<path d="{"".join(bars)}" stroke="{color}"/>'
             f'<polyline points="{" ".join(f"{x},{y}" for x, y in side)}" fill="none" '
             f'stroke="{color}" stroke-width="3"{dashes}/>'
-            f'<circle cx="{side[-1][0]}" cy="{side[-1][1]}" r="6" fill="{color}"/>'
-            for (_, color, dashes), side, bars in zip(_LOOKS, places, errors, strict=True)
+            f'<polygon points="{marker}" fill="{color}" '
+            f'transform="translate({side[-1][0]} {side[-1][1]})"/>'
+            for (_, color, dashes, marker), side, bars in zip(_LOOKS, places, errors, strict=True)
         ),
     )
     return player(
@@ -133,7 +137,7 @@ def _names() -> str:
     """What the two lines are, one below the other in their colours, and what the bars are."""
     names = "".join(
         f'<tspan x="{_RIGHT}" dy="{_LINE_HEIGHT * number}" fill="{color}">{name}</tspan>'
-        for number, (name, color, _) in enumerate(_LOOKS)
+        for number, (name, color, *_) in enumerate(_LOOKS)
     )
     return f'{names}<tspan x="{_RIGHT}" dy="{_LINE_HEIGHT}">bars: three standard errors</tspan>'
 

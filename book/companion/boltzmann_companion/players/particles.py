@@ -15,6 +15,7 @@ import torch
 
 from boltzmann_companion.players.page import Player, player, select, svg
 from paperlib.errors import InputError
+from paperlib.evaluation.picture import LOOKS
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the density and the lanes begin and end.
@@ -102,6 +103,7 @@ def particle_player(
     start: ArrayLike,
     target: ArrayLike,
     description: str,
+    estimator: str,
     opening: int | None = None,
 ) -> Player:
     """A player for particles between two densities on a line.
@@ -114,6 +116,8 @@ def particle_player(
         ln f of every place at beta = 0 and at beta = 1, in nats; between them, ln f_beta is linear in beta.
     description : str
         What the player shows, in plain text.
+    estimator : str
+        Whose particles they are, and so their colour: AIS or RAISE.
     opening : int, optional
         The moment of the first run at which the player opens, by default the last.
 
@@ -137,7 +141,7 @@ def particle_player(
         "particles",
         description,
         f"{', '.join(run.label for run in runs)}; {len(shown.places[0])} particles, {len(shown.betas)} moments",
-        _drawing(shown, moment, lows, highs, description),
+        _drawing(shown, moment, lows, highs, description, LOOKS[estimator]["color"]),
         shown.captions[moment],
         f"Moment: {description}",
         len(shown.betas) - 1,
@@ -162,6 +166,7 @@ def _drawing(
     start: Sequence[float],
     target: Sequence[float],
     description: str,
+    color: str,
 ) -> str:
     """A moment of a run."""
 
@@ -180,18 +185,18 @@ def _drawing(
     height = (_LANES[1] - _LANES[0]) / len(places)
     circles = "".join(
         f'<circle cx="{x_of(place):.1f}" cy="{_LANES[0] + height * (lane + 0.5):.1f}" '
-        f'r="{_RADIUS + _GROWTH * math.sqrt(weight):.2f}" fill="#D55E00" fill-opacity="0.75"/>'
+        f'r="{_RADIUS + _GROWTH * math.sqrt(weight):.2f}" fill="{color}" fill-opacity="0.75"/>'
         for lane, (place, weight) in enumerate(zip(places, weights, strict=True))
     )
     return svg(
         _WIDTH,
         _HEIGHT,
         f"{description}: {run.captions[moment]}",
-        f'<text x="{_LEFT}" y="16">density now (blue) and of the target (grey)</text>'
+        f'<text x="{_LEFT}" y="16">density now (solid) and of the target (dashed)</text>'
         f'<text x="{_LEFT}" y="{_LANES[0] - 12}">particles: size is weight, height means nothing</text>'
         f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">place on the line</text>',
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="#767676"/>',
         f'<path d="M{curve(1.0)}" fill="none" stroke="#999" stroke-dasharray="5 4" stroke-width="2"/>',
-        f'<polyline points="{curve(run.betas[moment])}" fill="none" stroke="#0072B2" stroke-width="3"/>',
+        f'<polyline points="{curve(run.betas[moment])}" fill="none" stroke="#1a1a1a" stroke-width="3"/>',
         circles,
     )

@@ -75,7 +75,7 @@ const startPlayers = (key) => {
         circle.setAttribute("cx", x(time));
         circle.setAttribute("cy", y(rungs[time][chain]));
         circle.setAttribute("r", chain === own ? 6 : 4);
-        circle.setAttribute("fill", chain === own ? "#D55E00" : "#595959");
+        circle.setAttribute("fill", chain === own ? line.getAttribute("stroke") : "#595959");
       });
       line.setAttribute("points", rungs.slice(0, time + 1).map((row, step) => x(step) + "," + y(row[own])).join(" "));
       const caption = "step " + time + ", chain " + (own + 1) + ": beta = " + betas[rungs[time][own]].toFixed(2)
@@ -105,13 +105,12 @@ const startPlayers = (key) => {
 
   const brackets = (player, { places, errors, captions, description }) => {
     const svg = player.querySelector("svg"), bars = svg.querySelectorAll("path");
-    const lines = svg.querySelectorAll("polyline"), circles = svg.querySelectorAll("circle");
+    const lines = svg.querySelectorAll("polyline"), markers = svg.querySelectorAll("polygon");
     return (time) => {
       places.forEach((side, number) => {
         bars[number].setAttribute("d", errors[number].slice(0, time + 1).join(""));
         lines[number].setAttribute("points", side.slice(0, time + 1).join(" "));
-        circles[number].setAttribute("cx", side[time][0]);
-        circles[number].setAttribute("cy", side[time][1]);
+        markers[number].setAttribute("transform", `translate(${side[time].join(" ")})`);
       });
       svg.setAttribute("aria-label", description + ": " + captions[time]);
       return captions[time];

@@ -13,6 +13,7 @@ import torch
 
 from boltzmann_companion.players.page import Player, player, select, svg
 from paperlib.errors import InputError
+from paperlib.evaluation.picture import LOOKS
 from paperlib.validation import ArrayLike, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the plotting area begins and ends.
@@ -109,7 +110,10 @@ def _drawing(visited: Sequence[Sequence[int]], betas: Sequence[float], words: st
     axes.append(
         f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_BOTTOM + 38}" text-anchor="middle">steps</text>'
     )
-    ends = [place(last, number) for number in visited[-1]]
+    ends, own = (
+        [place(last, number) for number in visited[-1]],
+        LOOKS["parallel tempering"]["color"],
+    )
     return svg(
         _WIDTH,
         _HEIGHT,
@@ -120,10 +124,10 @@ def _drawing(visited: Sequence[Sequence[int]], betas: Sequence[float], words: st
             f'<path d="M{points(chain)}" fill="none" stroke="#bbb"/>' for chain in range(len(betas))
         ),
         f'<rect x="{ends[0][0] - 1:.1f}" y="{_TOP}" width="2" height="{_BOTTOM - _TOP}" fill="#56B4E9"/>',
-        f'<polyline points="{points(0)}" fill="none" stroke="#D55E00" stroke-width="3"/>',
+        f'<polyline points="{points(0)}" fill="none" stroke="{own}" stroke-width="3"/>',
         "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4 if chain else 6}" '
-            f'fill="{"#595959" if chain else "#D55E00"}"/>'
+            f'fill="{"#595959" if chain else own}"/>'
             for chain, (x, y) in enumerate(ends)
         ),
     )

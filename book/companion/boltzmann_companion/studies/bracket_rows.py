@@ -38,6 +38,7 @@ from paperlib.estimators import (
 )
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.validation import as_tensor, require_shape
 
 # Enumeration of a model with more hidden units takes too long.
 _ENUMERABLE = 25
@@ -69,7 +70,14 @@ class Entry:
     cases: Tensor
 
     def __post_init__(self) -> None:
-        """Refuse `cases` that a reader's own, fewer images do not have."""
+        """Refuse images of another size than the model's, and `cases` of which RAISE cannot take a mean."""
+        require_shape(
+            "images.test",
+            as_tensor("images.test", self.images.test),
+            [None, self.model.num_visible],
+        )
+        if len(self.cases) < 2:
+            raise InputError(f"cases: expected two test images or more, got {len(self.cases)}")
         count, last = len(self.images.test), int(max(self.cases))
         if last >= count:
             raise InputError(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
@@ -100,6 +101,10 @@ def watched_training(
     keep: Collection[int] = (),
 ) -> Course:
     """Train in the type of images `held_out` [N, D], and look at their exact log-probability after `every` epochs."""
+    if recipe.epochs < 2 * every:
+        raise InputError(
+            f"epochs: expected at least {2 * every}, for two looks or more, got {recipe.epochs}"
+        )
     epochs, values = [], []
     kept: dict[int, RBM] = {}
 
