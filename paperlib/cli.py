@@ -55,7 +55,9 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 
 @command(app)
-def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> None:
+def evaluate(
+    model: ModelArgument, job: Job, *, tolerance: float = 0.01, plot: Path | None = None
+) -> None:
     """The average test log-probability of a model, with its error and a verdict on it.
 
     Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, two other estimates, are looked at for
@@ -63,6 +65,8 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
 
     Parameters
     ----------
+    tolerance : NATS
+        Stop before the minutes are over where a trusted interval is no wider.
     plot : FILE
         Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.
     """
@@ -75,7 +79,7 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     [found] = job.read_models(model)
     test_images, options = _inputs(job, found)
     moved = found.rbm.to(job.device)
-    result = evaluate_model(moved, test_images, **options)
+    result = evaluate_model(moved, test_images, tolerance=tolerance, **options)
     typer.echo(describe(result, job.binarization))
     record = as_dict(result, job.binarization)
     record["run"] = job.record("evaluate", {"model": model}, [result], {})

@@ -742,22 +742,22 @@ PROSE = [
     said({"14": "the stored study of all 46 models, 276 evaluations"},
      lambda s: len(rows := s.rows("evaluate-study")) == 276 and len({(r["data"], r["model"]) for r in rows}) == 46
      and min(r["steps"] for r in rows) == 128),
-    said({"14": ["The largest error is 0.40 nats, of lan-owo-200 with two minutes. AIS is off by up to 5.2 nats",
-                 "Of all trusted values here the interval holds in 140 of 152",
-                 "Of 180 evaluations of nine models of full size it trusted 152, of which none was off by more than 0.4 nats"]},
-     lambda s: len(rows := s.rows(FULL_SIZE)) == 180 and len({r["model"] for r in rows}) == 9 and len(found := trusted_rows(rows)) == 152
-     and (worst := max(found, key=lambda r: abs(r["value_error"])))["model"] == "lan-owo-200" and worst["minutes"] == 2
-     and near(abs(worst["value_error"]), 0.4, 0.005) and near(max(abs(r["ais_error"]) for r in rows), 5.2, 0.05)
-     and sum(map(holds_truth, found)) == 140),
-    said({"14": ["With two minutes 70 of the 90 evaluations are trusted, and with six minutes 82 of 90",
-                 "The Omniglot model is always left open with two minutes, and trusted in eight of ten evaluations with six"]},
-     lambda s: [(len(trusted_rows(rows)), len(rows)) for m in (2, 6) if (rows := s.rows(FULL_SIZE, minutes=m))] == [(70, 90), (82, 90)]
-     and len(omniglot := s.rows(FULL_SIZE, model="Omniglot PCD(1000)")) == 20 and [r["minutes"] for r in trusted_rows(omniglot)] == [6] * 8),
-    said({"14": ["CD3(500) is seldom trusted. Its short runs agree to a few hundredths of a nat, and state an error of that size. "
+    said({"14": ["One trusted value is off by more than half a nat: 0.57 nats, of lan-owo-200 with one minute. AIS is off by up to 5.3 nats",
+                 "Of all trusted values here the interval holds in 136 of 146",
+                 "Of 180 evaluations of nine models of full size it trusted 146, of which one was off by 0.57 nats and none by more"]},
+     lambda s: len(rows := s.rows(FULL_SIZE)) == 180 and len({r["model"] for r in rows}) == 9 and len(found := trusted_rows(rows)) == 146
+     and [(r["model"], r["minutes"], round(abs(r["value_error"]), 2)) for r in found if abs(r["value_error"]) > 0.5] == [("lan-owo-200", 1, 0.57)]
+     and near(max(abs(r["ais_error"]) for r in rows), 5.3, 0.05) and sum(map(holds_truth, found)) == 136),
+    said({"14": ["With one minute 64 of the 90 evaluations are trusted, and with four minutes 82 of 90",
+                 "The Omniglot model is always left open with one minute, and trusted in eight of ten evaluations with four"]},
+     lambda s: [(len(trusted_rows(rows)), len(rows)) for m in (1, 4) if (rows := s.rows(FULL_SIZE, minutes=m))] == [(64, 90), (82, 90)]
+     and len(omniglot := s.rows(FULL_SIZE, model="Omniglot PCD(1000)")) == 20 and [r["minutes"] for r in trusted_rows(omniglot)] == [4] * 8),
+    said({"14": ["CD3(500) is never trusted with one minute, and four times with four. Its short runs agree to a few hundredths of a nat, and state an error of that size. "
                  "The long runs that also met the digits say 0.1 nats more",
-                 "none of the intervals of its six trusted values holds what the long runs say",
+                 "none of the intervals of its four trusted values holds what the long runs say",
                  "the mean of these five is known to 0.06 nats"]},
-     lambda s: len(found := trusted_rows(rows := s.rows(FULL_SIZE, model="CD3(500)"))) == 6 and len(rows) == 20
+     lambda s: len(found := trusted_rows(rows := s.rows(FULL_SIZE, model="CD3(500)"))) == 4 and len(rows) == 20
+     and all(r["minutes"] == 4 for r in found)
      and all(near(r["value_error"], 0.1, 0.02) for r in found) and not any(map(holds_truth, found))
      and all(near(r["truth_std_error"], 0.06, 0.005) for r in rows)),
     # 15: own images, weights and seeds

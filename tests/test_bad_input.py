@@ -385,6 +385,7 @@ CASES = [
     ("claimed_log_z, claimed_log_prob: one of the two, got both or none", AUDIT),
     ("claimed_log_z, claimed_log_prob: got both or none", partial(AUDIT, claimed_log_z=1.0, claimed_log_prob=1.0)),
     ("tolerance: a number of", partial(AUDIT, claimed_log_z=1.0, tolerance=-1.0)),
+    *(("tolerance: a number of at least 0", partial(EVALUATE, tolerance=wrong)) for wrong in (-1.0, NAN)),
     *(("models: a sequence of at least one", evaluation.evaluate_training, rbms, V) for rbms in ([], "RBM.h5")),
     (r"test: expected shape \[any, 6\]", evaluation.evaluate_training, [RBM_5_4, random_rbm(6, 3, 1)], V),
     ("test: at least two images", evaluation.evaluate_training, [RBM_5_4], V[:1]),

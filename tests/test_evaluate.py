@@ -515,6 +515,36 @@ def test_two_runs_agree_on_the_mass_of_a_region():
 
 
 @pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize(
+    ("tolerance", "steps", "chosen_by"),
+    [(1.0, 64, "the tolerance"), (0.1, None, "the tolerance"), (0.01, 1024, "the time"), (0.0, 1024, "the time")],
+    ids=["after the first look", "after the second", "not before the end", "never"],
+)  # fmt: skip
+def test_a_narrow_interval_ends_the_run(monkeypatch, tolerance, steps, chosen_by):
+    """What is reported is what the same steps give, whatever was run before."""
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 1_024)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 80_000)
+    test = draws(SMALL, 100, 3)
+    found = estimate(SMALL, test, tolerance=tolerance)
+    effort = found.effort
+    assert steps in (effort.num_steps, None)
+    assert 64 <= effort.num_steps <= 1_024
+    assert effort.tolerance == (tolerance if chosen_by == "the tolerance" else None)
+    again = estimate(SMALL, test, steps=effort.num_steps, tempering_steps=effort.tempering_steps)
+    assert again.average == found.average
+    assert as_dict(found)["settings"]["steps_chosen_by"] == chosen_by
+    assert ("Stopped early" in describe(found)) == (chosen_by == "the tolerance")
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_interruption_of_the_longer_run_leaves_the_shorter_one(monkeypatch):
+    calls = interrupt_call(monkeypatch, AnnealingRuns, "_run", 4)
+    result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False, tolerance=1e-9)
+    assert result.effort.num_steps == calls[2][1]
+    assert result.source == "ladder"
+
+
+@pytest.mark.usefixtures("_estimated")
 def test_interruption_keeps_what_was_finished(monkeypatch):
     calls = interrupt_call(monkeypatch, AnnealingRuns, "_run", 3)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False)

@@ -18,7 +18,7 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 # In the order in which they may import each other; `architecture` in the book draws it. With each room stands how many lines of code it
 # may have, without docstrings and comments. A change that needs more raises the number, and says why.
 ROOMS = [
-    {"errors": 17, "surroundings": 40},
+    {"errors": 17, "surroundings": 45},
     {
         "numerics": 76,
         "validation": 158,
@@ -27,20 +27,20 @@ ROOMS = [
         "cluster": 50,
         "provenance": 79,
     },
-    {"kernels": 1_296},
-    {"models": 2_884},
+    {"kernels": 1_304},
+    {"models": 2_876},
     {"keep": 200},
-    {"datasets": 421},
-    {"variational": 925},
-    {"mcmc": 320},
-    {"learning": 686},
-    {"annealing": 803},
-    {"estimators": 2_094},
-    {"evaluation": 2_730},
-    {"cli_options": 202},
-    {"cli": 234, "__main__": 2},
+    {"datasets": 425},
+    {"variational": 907},
+    {"mcmc": 301},
+    {"learning": 676},
+    {"annealing": 802},
+    {"estimators": 2_038},
+    {"evaluation": 2_761},
+    {"cli_options": 234},
+    {"cli": 240, "__main__": 2},
     # installed or not: nothing of the library may import it, inside of a function either
-    {"boltzmann_companion": 10_914},
+    {"boltzmann_companion": 10_895},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])

@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+import torch
 from enumeration import random_rbm
 from interruptions import interrupt_call
 
@@ -18,12 +19,14 @@ from boltzmann_companion.studies.open_brackets import (
     readings,
 )
 from boltzmann_companion.studies.tempering_runs import (
-    ESTIMATORS,
     error_row,
-    errors_in_turns,
+    repeated_runs,
+    seconds_rows,
     timed_run,
 )
 from paperlib.annealing import BaseRatePath
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
 from paperlib.estimators.tempering.run import TemperingRun
 
 RBM = random_rbm(6, 4, seed=5)
@@ -51,41 +54,35 @@ def test_an_error_that_is_not_known_is_kept(tmp_path):
     assert (row["coverage"], row["warned"], row["rmse"]) == (0.5, 1, pytest.approx(math.sqrt(0.5)))
 
 
-def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypatch):
-    order, values = (
-        [],
-        {
-            ("parallel tempering", 0): 1.0,
-            ("parallel tempering", 1): 3.0,
-            ("AIS", 0): 5.0,
-            ("AIS", 1): 2.0,
-        },
+def test_seconds_to_a_tenth_of_a_nat(monkeypatch):
+    """The time of a run grows with the square of its error; a bias counts as an error."""
+    errors = {"parallel tempering": 0.1, "AIS": -0.4, "SMC": 0.2, "RAISE": 0.3}
+    clock = iter(range(0, 10_000, 3))  # every run takes three seconds
+    monkeypatch.setattr(tempering_runs.time, "process_time", lambda: next(clock))
+
+    def run(name, path, steps, seed, folder, images):
+        return {"log_z": 2.0 + errors[name], "interval": [0.0, 9.0], "warnings": [], "seconds": 9.0}
+
+    monkeypatch.setattr(tempering_runs, "timed_run", run)
+    rows = seconds_rows("model", PATH, 2_000, 10, 0, truth=2.0, progress=False)
+    assert {row["estimator"]: row["ratio"] for row in rows} == pytest.approx(
+        {"parallel tempering": 1, "AIS": 16, "SMC": 4, "RAISE": 9}
     )
+    assert rows[0]["tenth"] == pytest.approx(3)
+    low, high = rows[1]["ratio_interval"]
+    assert low * high == pytest.approx(16**2)
+    assert 16 / low == pytest.approx(3.7, abs=0.1)  # the 97.5 % quantile of F with 10 and 10
 
-    def run(name, steps, seed):
-        order.append((name, steps, seed))
-        log_z = 2.5 if steps == 4_000 else values[name, seed]
-        return {"log_z": log_z, "interval": [0.0, 9.0], "warnings": []}
 
-    monkeypatch.setattr(
-        tempering_runs, "_temper", lambda _, *given: run("parallel tempering", *given[:2])
-    )
-    monkeypatch.setattr(tempering_runs, "_ais", lambda *given: run("AIS", *given[:2]))
-    taken_in_turns = [(name, 2_000, seed) for seed in range(2) for name in ESTIMATORS]
-
-    known = errors_in_turns(PATH, 2_000, 2, 0, truth=2.0, longer=(3.0, 4_000))
-    assert order == taken_in_turns  # AIS's error, 2.1, is not above 3
-    assert known["parallel tempering"]["rmse"] == 1.0
-    assert known["AIS"]["rmse"] == pytest.approx(math.sqrt(4.5))
-    assert known["AIS"]["chain_steps"] == 2_000
-
-    order.clear()
-    own = errors_in_turns(PATH, 2_000, 2, 0, longer=(1.0, 4_000))
-    assert order == [*taken_in_turns, ("AIS", 4_000, 0), ("AIS", 4_000, 1)]
-    assert own["parallel tempering"]["rmse"] == pytest.approx(
-        math.sqrt(2)
-    )  # from their mean, of two runs
-    assert (own["AIS"]["rmse"], own["AIS"]["chain_steps"]) == (0.5, 4_000)
+def test_raise_implies_a_log_z():
+    """It is on average too low, so the ln Z that it implies is on average too high."""
+    images = torch.eye(PATH.num_visible)
+    runs = repeated_runs("RAISE", PATH, 2_000, 20, 0, progress=False, images=images)
+    found = error_row(runs, exact_log_z(RBM, progress=False))
+    assert abs(found["mean_error"]) < 0.1
+    assert found["coverage"] == 1.0  # its interval is not known
+    with pytest.raises(InputError, match="images: expected some for RAISE, got none"):
+        timed_run("RAISE", PATH, 2_000, 0)
 
 
 # ---- brackets
@@ -95,7 +92,6 @@ DIGITS = get_profile("digits")
 
 def test_the_average_is_that_of_the_tables():
     """ln p* less the exact ln Z gives the exact average of the record, for an RBM and for a DBM."""
-    from paperlib.estimators import exact_log_z
 
     found = {one.name: one for one in open_brackets(DIGITS, ["raise-table-1"])}
     assert list(found) == list(brackets.TABLES["digits"]["raise-table-1"].models)

@@ -54,6 +54,10 @@ if TYPE_CHECKING:
 
 # If the smaller layer has at most this many units, all its states are enumerated, in seconds.
 EXACT_UNITS = 25
+# An interval of 95 % that is no wider, in nats, is narrow enough.
+TOLERANCE = 0.01
+# What of the minutes is spent before the width of the interval is looked at; also how much longer than it seems to need a run is made.
+_FIRST_SHARE, _MARGIN = 1 / 16, 1.5
 
 
 def evaluate(
@@ -69,6 +73,7 @@ def evaluate(
     weights: ArrayLike | None = None,
     exact: bool = True,
     uniform_start: bool = False,
+    tolerance: float = TOLERANCE,
 ) -> Evaluation:
     """Average ln p(v) of test images under a model, with every available check.
 
@@ -100,6 +105,9 @@ def evaluate(
         Whether ln Z is enumerated where that takes seconds. Without that, the estimates for such a model can be compared with the truth.
     uniform_start : bool
         Let annealing and parallel tempering start at the uniform distribution, which is the classic way to miss a mode.
+    tolerance : float
+        Width of the 95 % interval, in nats, at which a trusted result is narrow enough: the rest of the minutes is then left unspent. 0: all of
+        them are spent. Without effect where `steps` are given.
 
     Returns
     -------
@@ -135,8 +143,10 @@ def evaluate(
     'open'
     """
     effort = given_effort(minutes, steps, tempering_steps)
+    if not 0 <= tolerance < math.inf:
+        raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
     checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
-    [found] = evaluate_alike([checked], effort, minutes, progress)
+    [found] = evaluate_alike([checked], effort, minutes, progress, tolerance)
     return found
 
 
@@ -186,7 +196,7 @@ class Preparation:
         self._evaluated = evaluated(model, rows)
         self._model, self._dtype = self._evaluated.model, self._evaluated.dtype
         self._rows = self._kept(rows)
-        self._generator = resolve_generator(generator, model.device)
+        self.generator = resolve_generator(generator, model.device)
         self._estimated = not model.is_exact(len(rows))
         self.exact = exact and model.enumerated_units <= EXACT_UNITS and not self._estimated
         self._uniform_start = uniform_start
@@ -231,7 +241,7 @@ class Preparation:
         """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
         if self._series is None:
             began = time.perf_counter()
-            model, generator = self._model, self._generator
+            model, generator = self._model, self.generator
             self._seed = seed_of(generator)
             images = self._rows if self._train is None else self._kept(self._train)
             weights = self._weights if self._train is None else None
@@ -278,7 +288,7 @@ class Preparation:
         average = self._average(finished, found)
         lost, doubts, bound = self._lost_by_few_draws(found.values), impossible(average), None
         if (hidden := self._hidden) is not None:
-            below = model.variational_bound(self._rows, self._generator)
+            below = model.variational_bound(self._rows, self.generator)
             bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
             if finished.tempering is not None:
                 doubts += hidden.doubts(finished.tempering.samples)
@@ -321,7 +331,7 @@ class Preparation:
         """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
         if not self._model.draws_once_for_raise:
             return 0.0
-        few = self._model.log_unnormalized_of(self._rows, CHAINS_PER_VECTOR, self._generator)
+        few = self._model.log_unnormalized_of(self._rows, CHAINS_PER_VECTOR, self.generator)
         return max(0.0, weighted_mean(log_p - few, self._weights).item())
 
     def _found(
@@ -359,17 +369,61 @@ class Preparation:
 
 
 def evaluate_alike(
-    prepared: Sequence[Preparation], effort: Effort | None, minutes: float, progress: bool | None
+    prepared: Sequence[Preparation],
+    effort: Effort | None,
+    minutes: float,
+    progress: bool | None,
+    tolerance: float = TOLERANCE,
 ) -> list[Evaluation]:
-    """Evaluate all with one effort, by default the largest that each of them can afford in its share of the time."""
+    """Evaluate all with one effort, by default as much as narrows their intervals to the tolerance and fits their share of the time."""
     inexact = [part for part in prepared if not part.exact]
     for part in inexact:
         # In the same order, whether or not the effort depends on the clock.
         part.start()
-    if inexact and effort is None:
-        efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
-        steps = min(each.num_steps for each in efforts)
-        effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
+    if not inexact or effort is not None:
+        return _evaluate_all(prepared, effort, progress)
+    first_share = _FIRST_SHARE if tolerance else 0.0
+    efforts = [part.affordable((1 - first_share) * minutes / len(inexact)) for part in inexact]
+    steps = min(each.num_steps for each in efforts)
+    effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
+    share, found = first_share, []
+    while 0 < share < 1 / 2:
+        states = [part.generator.get_state() for part in inexact]
+        found = _evaluate_all(prepared, part_of(effort, share), progress)
+        width = max(each.average.interval[1] - each.average.interval[0] for each in found)
+        settled = all(each.word == TRUSTED for each in found)
+        if settled and width <= tolerance:
+            of_part = replace(part_of(effort, share), tolerance=tolerance)
+            return [replace(each, effort=each.effort and of_part) for each in found]
+        if any(each.interrupted for each in found):
+            return found
+        # The same numbers as if nothing had been run before.
+        for part, state in zip(inexact, states, strict=True):
+            part.generator.set_state(state)
+        share *= _MARGIN * (width / tolerance) ** 2 if settled else math.inf
+    try:
+        last = _evaluate_all(prepared, effort, progress)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        return found
+    # Whoever stops it before parallel tempering has ended gets the estimates of the shorter run.
+    return found if found and any(each.source == "AIS" for each in last) else last
+
+
+def part_of(effort: Effort, share: float) -> Effort:
+    """A share of an effort, but no less than is needed; 0 steps of parallel tempering still stand for the usual number."""
+    tempering_steps = effort.tempering_steps
+    return replace(
+        effort,
+        num_steps=max(FEWEST_STEPS, int(share * effort.num_steps)),
+        tempering_steps=tempering_steps and max(TEMPERING_STEPS[0], int(share * tempering_steps)),
+    )
+
+
+def _evaluate_all(
+    prepared: Sequence[Preparation], effort: Effort | None, progress: bool | None
+) -> list[Evaluation]:
     found: list[Evaluation] = []
     for part in prepared:
         found.append(part.evaluate(effort, progress))

@@ -16,7 +16,7 @@ from paperlib.evaluation.audit import Audit
 from paperlib.evaluation.averages import LEVEL, ImageAverage
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.hidden_layers import POSTERIOR_IMAGES
-from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.evaluation.training import TrainingLikelihood
 from paperlib.evaluation.verdict import rounded_up
 from paperlib.provenance import code_version, repository_state
@@ -73,6 +73,10 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         lines.append(f"  - and {more} more: --json FILE writes all of them.")
     if evaluation.advice:
         lines.append(f"  {evaluation.advice}")
+    if evaluation.effort is not None and evaluation.effort.tolerance is not None:
+        lines.append(
+            f"Stopped early: the interval is no wider than {evaluation.effort.tolerance:g} nats (--tolerance)."
+        )
     lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
     lines.append(_wrapped(quote(evaluation, binarization)))
     return _of_items("\n".join(lines), evaluation)
@@ -264,7 +268,7 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
         "start": evaluation.start,
         "num_steps": effort.num_steps,
         "ladder_steps": effort.tempering_steps,
-        "steps_chosen_by": "the user" if effort.minutes is None else "the time",
+        "steps_chosen_by": _steps_chosen_by(effort),
         "minutes": effort.minutes,
         "ais_chains": AIS_CHAINS,
         "raise_vectors": min(RAISE_VECTORS, evaluation.num_images),
@@ -274,6 +278,12 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
         "posterior_missing": evaluation.unnormalized.missing,
         "variational_bound": evaluation.variational_bound,
     }
+
+
+def _steps_chosen_by(effort: Effort) -> str:
+    if effort.minutes is None:
+        return "the user"
+    return "the time" if effort.tolerance is None else "the tolerance"
 
 
 def finite(value: Any) -> Any:

@@ -156,16 +156,19 @@ class Effort:
         Transitions of single chains for parallel tempering.
     minutes : float or None
         The time that the steps were chosen to fit; None where the steps were given.
+    tolerance : float or None
+        The width of the interval, in nats, for which fewer steps were enough; None where all were taken.
 
     Examples
     --------
-    >>> Effort(1_000, 50_000)
-    Effort(num_steps=1000, tempering_steps=50000, minutes=None)
+    >>> Effort(1_000, 50_000).num_steps
+    1000
     """
 
     num_steps: int
     tempering_steps: int
     minutes: float | None = None
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True)

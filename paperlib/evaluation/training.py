@@ -24,10 +24,9 @@ import torch
 from tqdm import tqdm
 
 from paperlib.errors import InputError
-from paperlib.evaluation.annealing_runs import FEWEST_STEPS, TEMPERING_STEPS
 from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.compare import difference_of
-from paperlib.evaluation.evaluation import Preparation, given_effort
+from paperlib.evaluation.evaluation import Preparation, given_effort, part_of
 from paperlib.evaluation.result import NOT_TRUSTED, Effort, Evaluation
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator
@@ -285,11 +284,7 @@ def _rounds(
 
     first = asked
     if asked is not None:
-        first = Effort(
-            max(FEWEST_STEPS, int(_SHARE_OF_STEPS * asked.num_steps)),
-            asked.tempering_steps
-            and max(TEMPERING_STEPS[0], int(_SHARE_OF_STEPS * asked.tempering_steps)),
-        )
+        first = part_of(asked, _SHARE_OF_STEPS)
     elif rest:
         first = affordable(rest, _SHARE_OF_TIME * minutes)
     yield "All checkpoints", list(prepared), len(prepared), first

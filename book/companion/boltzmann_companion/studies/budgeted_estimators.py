@@ -108,15 +108,7 @@ def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> An
 
 
 def _smc(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    estimate = smc(
-        _base_rates(model),
-        max(_FEWEST_CHAINS, round(math.sqrt(budget) / 5)),
-        generator,
-        progress=False,
-        chain_steps=budget,
-        num_populations=_POPULATIONS,
-    )
-    return _of_estimate(estimate)
+    return _of_estimate(populations(_base_rates(model), budget, generator))
 
 
 def _parallel_tempering(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
@@ -131,6 +123,18 @@ def anneal(
     steps = budget // AIS_CHAINS
     estimate = ais(path, uniform_betas(steps), AIS_CHAINS, generator, progress=False)
     return estimate, steps * AIS_CHAINS
+
+
+def populations(path: AnnealingPath[Any], budget: int, generator: torch.Generator) -> SMCEstimate:
+    """SMC with populations as large as the budget allows."""
+    return smc(
+        path,
+        max(_FEWEST_CHAINS, round(math.sqrt(budget) / 5)),
+        generator,
+        progress=False,
+        chain_steps=budget,
+        num_populations=_POPULATIONS,
+    )
 
 
 def _of_estimate(estimate: SMCEstimate | TemperingEstimate) -> Answer:

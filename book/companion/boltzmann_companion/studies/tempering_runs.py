@@ -1,6 +1,6 @@
-"""Runs of parallel tempering and of AIS at equal cost, repeated with different seeds, and how far they are from a known ln Z.
+"""Runs of parallel tempering, AIS, SMC and RAISE at equal cost, repeated with different seeds, and how far they are from a known ln Z.
 
-The cost is counted in chain-steps: transitions of single chains, everything included. A finished run is kept in the cache as a small file,
+The ln Z of RAISE is the one that its average log-probability of a hundred images implies, ln p*(v) less ln p(v). The cost is counted in chain-steps: transitions of single chains, everything included. A finished run is kept in the cache as a small file,
 and missing runs are computed, so that an interrupted series can continue. A file says what computed it, but does not reflect later changes
 to the code; delete the folder after such changes.
 """
@@ -9,31 +9,46 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from scipy.special import fdtri
+from torch import Tensor
 from tqdm import tqdm
 
-from boltzmann_companion.studies.budgeted_estimators import AIS_CHAINS, anneal
+from boltzmann_companion.studies.budgeted_estimators import AIS_CHAINS, anneal, populations
 from paperlib.annealing import AnnealingPath
+from paperlib.annealing.schedules import uniform_betas
 from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
-from paperlib.estimators import PartitionEstimate, TemperingEstimate, parallel_tempering
+from paperlib.estimators import (
+    PartitionEstimate,
+    SMCEstimate,
+    TemperingEstimate,
+    parallel_tempering,
+    raise_log_prob,
+)
+from paperlib.evaluation.annealing_runs import CHAINS_PER_VECTOR
 from paperlib.keep import name_of, remembered
 from paperlib.kernels.version import DRAWS
+from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
 from paperlib.validation import require_count
 
-#: The estimators that can be repeated, and by which names kept runs and the keys of records know them.
-ESTIMATORS: Mapping[str, str] = {"parallel tempering": "ladder", "AIS": "AIS"}
+#: The estimators that are compared at equal cost, and those whose seconds are compared.
+ESTIMATORS = ("parallel tempering", "AIS")
+IN_TURNS = (*ESTIMATORS, "SMC", "RAISE")
+# By which other name kept runs know an estimator.
+_KEPT_AS = {"parallel tempering": "ladder"}
 
 # Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
 _NORMAL = 1.96
 # From this many chain-steps on, an interrupted run of parallel tempering continues from a checkpoint.
 _LONG_RUN = 500_000
+_RAISE_IMAGES, _TIMED = 100, 3
 
 
 def runs_folder() -> Path:
@@ -47,13 +62,15 @@ def timed_run(
     chain_steps: int,
     seed: int,
     folder: Path | None = None,
+    images: Tensor | None = None,
 ) -> dict[str, Any]:
     """One run of an estimator; a finished run that is kept in the folder is read instead.
 
     Parameters
     ----------
     estimator : str
-        `parallel tempering` or `AIS` (100 chains, evenly spaced betas).
+        `parallel tempering`, `AIS` (100 chains, evenly spaced betas), `SMC` (as in chapter 17) or `RAISE` (four chains for each image,
+        evenly spaced betas).
     path : AnnealingPath
         The path from the start to the target.
     chain_steps : int
@@ -62,6 +79,8 @@ def timed_run(
         Seed of the run.
     folder : Path, optional
         Where finished runs are kept. None: nowhere, which suits short runs.
+    images : Tensor, shape [N, D], optional
+        For RAISE, which takes the first hundred.
 
     Returns
     -------
@@ -84,13 +103,17 @@ def timed_run(
     >>> low < run["log_z"] < high
     True
     """
-    if estimator not in ESTIMATORS:
-        raise InputError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
+    if estimator not in IN_TURNS:
+        raise InputError(f"estimator: expected one of {', '.join(IN_TURNS)}, got {estimator!r}")
+    if estimator == "RAISE" and images is None:
+        raise InputError("images: expected some for RAISE, got none")
     steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
     seed = require_count("seed", seed, minimum=0)
-    identity = [] if folder is None else _identity(estimator, path, steps, seed)
-    if estimator == "AIS":
-        return remembered(folder, identity, partial(_ais, steps, seed, path), device=path.device)
+    identity = [] if folder is None else _identity(estimator, path, steps, seed, images)
+    if estimator != "parallel tempering":
+        others = {"AIS": _ais, "SMC": _smc, "RAISE": partial(_raise, images)}
+        compute = partial(others[estimator], steps, seed, path)
+        return remembered(folder, identity, compute, device=path.device)
     checkpoint = None
     if folder is not None and steps >= _LONG_RUN:
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,12 +133,13 @@ def repeated_runs(
     seed: int,
     folder: Path | None = None,
     progress: bool | None = None,
+    images: Tensor | None = None,
 ) -> list[dict[str, Any]]:
     """Runs with the seeds `seed`, `seed` + 1, ..., each as by `timed_run`.
 
     Parameters
     ----------
-    estimator, path, chain_steps, folder
+    estimator, path, chain_steps, folder, images
         See `timed_run`.
     repeats : int
         Number of runs.
@@ -131,7 +155,7 @@ def repeated_runs(
     """
     seeds = range(seed, seed + require_count("repeats", repeats))
     bar = _bar(seeds, f"{estimator}, {chain_steps:,} chain-steps", progress)
-    return [timed_run(estimator, path, chain_steps, own, folder) for own in bar]
+    return [timed_run(estimator, path, chain_steps, own, folder, images) for own in bar]
 
 
 def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]:
@@ -139,9 +163,16 @@ def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]
     return tqdm(seeds, description, unit="seed", delay=2, disable=hide)
 
 
-def _identity(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> list[Any]:
-    identity = [ESTIMATORS[estimator], path.checksum(), steps, seed, DRAWS, path.device.type]
-    return [*identity, AIS_CHAINS] if estimator == "AIS" else identity
+def _identity(
+    estimator: str, path: AnnealingPath[Any], steps: int, seed: int, images: Tensor | None
+) -> list[Any]:
+    name = _KEPT_AS.get(estimator, estimator)
+    identity: list[Any] = [name, path.checksum(), steps, seed, DRAWS, path.device.type]
+    if estimator == "AIS":
+        identity.append(AIS_CHAINS)
+    if estimator == "RAISE":
+        identity.append(tensors_checksum([cast(Tensor, images)[:_RAISE_IMAGES]]))
+    return identity
 
 
 def _temper(
@@ -163,7 +194,23 @@ def _ais(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
     return _answer(estimate, _NORMAL)
 
 
-def _answer(estimate: TemperingEstimate | PartitionEstimate, width: float) -> dict[str, Any]:
+def _smc(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
+    return _answer(populations(path, steps, seeded_generator(seed, path.device)), 0.95)
+
+
+def _raise(images: Tensor, steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
+    rows = images[:_RAISE_IMAGES].to(path.device, path.dtype)
+    betas = uniform_betas(max(1, steps // (len(rows) * CHAINS_PER_VECTOR)))
+    generator = seeded_generator(seed, path.device)
+    found = raise_log_prob(path, rows, betas, CHAINS_PER_VECTOR, generator, progress=False)
+    log_f = path.log_f(path.state_at(rows), 1.0)
+    log_z = (log_f.double() - found.log_prob).mean().item()
+    return {"log_z": log_z, "interval": [-math.inf, math.inf], "warnings": list(found.warnings)}
+
+
+def _answer(
+    estimate: TemperingEstimate | SMCEstimate | PartitionEstimate, width: float
+) -> dict[str, Any]:
     """What both say; `width` is the level of parallel tempering's interval, or half the width of AIS's in standard errors."""
     return {
         "log_z": estimate.log_z,
@@ -216,73 +263,36 @@ def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
     }
 
 
-def seconds_row(
-    model: str, errors: Mapping[str, Mapping[str, Any]], known: bool = True
-) -> dict[str, Any]:
-    """The time that each estimator needs until its error is a tenth of a nat: a row of `tempering-seconds`.
+def seconds_rows(
+    model: str,
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    repeats: int,
+    seed: int,
+    truth: float,
+    folder: Path | None = None,
+    images: Tensor | None = None,
+    progress: bool | None = None,
+) -> list[dict[str, Any]]:
+    """The error of each estimator, the time of its chain-steps, and how long it would take to a tenth of a nat: rows of `tempering-seconds`.
 
-    The error falls as one over the root of the cost. The interval of the ratio of times is from the F distribution of normal errors' squares.
+    The error falls as one over the root of the cost, where it is no bias. The interval of a ratio of times is from the F distribution of
+    normal errors' squares. Chain-steps are timed anew, in runs that take turns, so that all meet the same machine.
 
     Parameters
     ----------
     model : str
         Name of the model.
-    errors : mapping of str to mapping
-        For `parallel tempering` and `AIS`, from `errors_in_turns`.
-    known : bool
-        Whether errors are from a known ln Z, and not from the mean of parallel tempering's runs.
-
-    Examples
-    --------
-    >>> found = {"repeats": 10, "rmse": 0.2, "mean_error": 0.1, "seconds": 3.0, "chain_steps": 2_000, "log_z": 5.0}
-    >>> row = seconds_row("a model", {"parallel tempering": found, "AIS": found | {"rmse": 0.4}})
-    >>> low, high = row["ratio_interval"]
-    >>> [round(float(value), 1) for value in (row["ladder_tenth"], row["ratio"], low, high)]
-    [12.0, 4.0, 1.1, 14.9]
-    """
-    row: dict[str, Any] = {"model": model, "log_z": errors["parallel tempering"]["log_z"]}
-    for name, found in errors.items():
-        key = ESTIMATORS[name].lower()
-        row[f"{key}_steps"], row[f"{key}_error"] = found["chain_steps"], found["rmse"]
-        row[f"{key}_tenth"] = found["seconds"] * (found["rmse"] / 0.1) ** 2
-    row["ratio"] = row["ais_tenth"] / row["ladder_tenth"]
-    free = (errors["AIS"]["repeats"], errors["parallel tempering"]["repeats"] - (not known))
-    ends = [row["ratio"] / fdtri(*free, level) for level in (0.975, 0.025)]
-    return row | {"ratio_interval": ends, "ais_mean": errors["AIS"]["mean_error"]}
-
-
-def errors_in_turns(
-    path: AnnealingPath[Any],
-    chain_steps: int,
-    repeats: int,
-    seed: int,
-    truth: float | None = None,
-    folder: Path | None = None,
-    longer: tuple[float, int] | None = None,
-    progress: bool | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Errors of parallel tempering and of AIS in runs that take turns, so that both meet the same machine and their seconds can be compared.
-
-    Parameters
-    ----------
-    path, chain_steps, folder
+    path, chain_steps, folder, images
         See `timed_run`.
     repeats : int
         Number of runs of each, at least two.
     seed : int
-        Seed of the first pair; those that follow have the next seeds.
-    truth : float, optional
-        ln Z, in nats. None: it is not known, and the mean of parallel tempering's own runs stands for it. Parallel tempering's error is
-        then their standard deviation, which does not show what all of them have in common.
-    longer : (float, int), optional
-        An error in nats, and chain-steps. If AIS has the larger error, it runs again with so many chain-steps, and those runs count.
+        Seed of the first run; those that follow have the next seeds.
+    truth : float
+        ln Z, in nats.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
-
-    Returns
-    -------
-    dict
-        For `parallel tempering` and `AIS` the dictionary of `error_row`, with the `chain_steps` of its runs and the `log_z` from which errors are taken.
 
     Raises
     ------
@@ -291,27 +301,38 @@ def errors_in_turns(
 
     Examples
     --------
+    >>> import torch
     >>> from paperlib.annealing import BaseRatePath
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> found = errors_in_turns(path, 2_000, repeats=2, seed=0)
-    >>> found["AIS"]["repeats"], found["parallel tempering"]["chain_steps"]
-    (2, 2000)
+    >>> rows = seconds_rows("tiny", path, 2_000, repeats=2, seed=0, truth=2.0, images=torch.eye(2))
+    >>> [row["estimator"] for row in rows], rows[0]["ratio"]
+    (['parallel tempering', 'AIS', 'SMC', 'RAISE'], 1.0)
     """
-    seeds = range(seed, seed + require_count("repeats", repeats, minimum=2))
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ESTIMATORS}
-    for own in _bar(seeds, f"in turns, {chain_steps:,} chain-steps", progress):
-        for name in ESTIMATORS:
-            runs[name].append(timed_run(name, path, chain_steps, own, folder))
-    values = [run["log_z"] for run in runs["parallel tempering"]]
-    middle = statistics.fmean(values) if truth is None else truth
-    found = {
-        name: error_row(own, middle) | {"chain_steps": chain_steps, "log_z": middle}
-        for name, own in runs.items()
-    }
-    if truth is None:
-        found["parallel tempering"]["rmse"] = statistics.stdev(values)
-    if longer is not None and found["AIS"]["rmse"] > longer[0]:
-        own = repeated_runs("AIS", path, longer[1], repeats, seed, folder, progress)
-        found["AIS"] = error_row(own, middle) | {"chain_steps": longer[1], "log_z": middle}
-    return found
+    rows = []
+    for name, seconds in _seconds_of_a_run(path, chain_steps, seed, images).items():
+        runs = repeated_runs(name, path, chain_steps, repeats, seed, folder, progress, images)
+        row = {"model": model, "log_z": truth, "estimator": name, "chain_steps": chain_steps}
+        row |= error_row(runs, truth) | {"seconds": seconds}
+        row["tenth"] = seconds * (row["rmse"] / 0.1) ** 2
+        rows.append(row)
+        row["ratio"] = row["tenth"] / rows[0]["tenth"]
+        row["ratio_interval"] = None
+        if row is not rows[0]:
+            row["ratio_interval"] = [
+                row["ratio"] / fdtri(repeats, repeats, level) for level in (0.975, 0.025)
+            ]
+    return rows
+
+
+def _seconds_of_a_run(
+    path: AnnealingPath[Any], chain_steps: int, seed: int, images: Tensor | None
+) -> dict[str, float]:
+    """Processor seconds of a run of each estimator: the least of three that take turns."""
+    least = dict.fromkeys(IN_TURNS, math.inf)
+    for _ in range(_TIMED):
+        for name in IN_TURNS:
+            began = time.process_time()
+            timed_run(name, path, chain_steps, seed, None, images)
+            least[name] = min(least[name], time.process_time() - began)
+    return least
