@@ -150,7 +150,7 @@ ONE_WRONG = [
     (AUDIT, {"claimed_log_z": NAN, "claimed_log_prob": -math.inf}),
     (STUDY, {"budgets": ({}, {1_999: 1}, {2_500.5: 1}), "seed": -1, "estimators: some of": (("guess",), ()), "models: some, no two of one name": ([], [KNOWN()] * 2)}),
     (partial(tempering_runs.timed_run, estimator="parallel tempering", path=PATH, chain_steps=2_000, seed=1),
-     {"estimator: one of parallel tempering, AIS, got 'RTS'": "RTS", "chain_steps": (100, 2_000.5), "seed": -1}),
+     {"estimator: one of parallel tempering, AIS, SMC, RAISE, got 'RTS'": "RTS", "chain_steps": (100, 2_000.5), "seed": -1}),
     (partial(seeds.prediction_interval, values=[1.0] * 5), {"values": ([1.0] * 4, [1.0] * 4 + [math.inf]), "level": 1.0}),
 ]  # fmt: skip
 #: What the message begins with and what else it says, what is called, and its arguments.
@@ -435,10 +435,10 @@ CASES = [
     ("captions: got 1 for 2", particles.particle_run, "run", [0.0, 1.0], [[0], [1]], [[0.0], [0.0]], ["a"]),
     ("log_weights: shape", particles.particle_run, "run", [0.0, 1.0], [[0], [1]], [[0.0, 0.0]] * 2, ["a", "b"]),
     ("places: shape", particles.particle_run, "run", [0.0, 1.0], [[0]], [[0.0]], ["a", "b"]),
-    ("runs: places from 0 to 4", particles.particle_player, [WALK], FLAT, FLAT, ""),
-    ("runs: at least one, all of one size", particles.particle_player, [WALK, LONGER], FLAT * 2, FLAT * 2, ""),
-    ("runs: at least one, all of one size", particles.particle_player, [], FLAT, FLAT, ""),
-    ("target: shape", particles.particle_player, [WALK], FLAT, [0.0], ""),
+    ("runs: places from 0 to 4", particles.particle_player, [WALK], FLAT, FLAT, "", "AIS"),
+    ("runs: at least one, all of one size", particles.particle_player, [WALK, LONGER], FLAT * 2, FLAT * 2, "", "AIS"),
+    ("runs: at least one, all of one size", particles.particle_player, [], FLAT, FLAT, "", "AIS"),
+    ("target: shape", particles.particle_player, [WALK], FLAT, [0.0], "", "AIS"),
     ("steps: at least two", brackets.bracket_player, [1], [1.0], [0.0], 0.5, ""),
     ("steps: got 2, 1 and 2", brackets.bracket_player, [1, 2], [1.0], [0.0, 0.0], 0.5, ""),
     *(("steps: increasing", brackets.bracket_player, steps, [1.0, 1.0], [0.0, 0.0], 0.5, "") for steps in ([2, 2], [0, 2])),

@@ -404,6 +404,7 @@ TOGETHER = {
 def test_mistakes_are_said_together(refusal, line):
     images = np.load("t.npy")
     np.save("row.npy", images[0])
+    np.save("grey.npy", images * 0.5)
     np.save("states.npy", 20 * images)
     np.save("spins.npy", 2.0 * images - 1)
     np.savez("nameless.npz", W=np.ones((8, 5)), b=np.ones(8), c=np.ones(5))

@@ -39,7 +39,7 @@ def log_prob_given(v, h):
 def entry_of(num_images=64, count=20, seed=0):
     images = binary_images("digits")
     order = torch.randperm(num_images, generator=seeded_generator(seed))
-    return Entry(0, "tiny", RBM, replace(images, test=V[:num_images]), order[:count])
+    return Entry(0, "tiny", RBM, replace(images, train=V, test=V[:num_images]), order[:count])
 
 
 def test_the_running_mean_takes_every_state_or_one_in_so_many():
