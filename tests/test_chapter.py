@@ -208,7 +208,7 @@ def test_stored_record_shows_itself_or_a_sentence():
 
 def test_views_of_a_record_are_those_of_columns_yaml():
     rounded = opened().stored("tempering-seconds")
-    assert "| 28 |" in rounded.only(model="CD25(500)")._repr_markdown_()  # two digits
+    assert "| 24 |" in rounded.only(model="CD25(500)")._repr_markdown_()  # two digits
     both = opened().stored("tempering-brackets")
     assert both.view("averages").heading == both.view().heading != both.view("log_z").heading
     turned = opened().stored("raise-own-weights").view(transpose=True)

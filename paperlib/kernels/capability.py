@@ -327,6 +327,7 @@ def _temper(cpu: Any) -> _Pairs:
     found[0][:] = inputs
     keys = np.array(2 * [2 * _KEY], np.uint32)
     cpu.temper(_model(), ours.numbers(), keys, _UNIFORM.numpy(), v, *found)
+    drawn, bias_sums = torch.from_numpy(v), torch.empty(0)
     for t in range(2):
         drawn = _gibbs(theirs, inputs)
         _, (inputs, bias_sums, *left) = _exchanged(theirs, drawn, _UNIFORM[t])

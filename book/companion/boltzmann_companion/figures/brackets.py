@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.claims.checks import Row, Rows
 from boltzmann_companion.plots import look_of
 from boltzmann_companion.rows import by_model, columns, grouped
 from paperlib.evaluation.picture import EXACT
@@ -19,25 +19,26 @@ def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
 
     An arrow stands for a bar of AIS without an upper end.
     """
-    axes.fill_between(*columns(rows, "steps", "raise", "ais"), color="0.4", alpha=0.14, linewidth=0)
+    steps, low, high = columns(rows, "steps", "raise", "ais")
+    axes.fill_between(steps, low, high, color="0.4", alpha=0.14, linewidth=0)
     for key, name in (("ais", "AIS"), ("raise", "RAISE")):
         look = look_of(name, hollow=start == "uniform")
         axes.plot(*columns(rows, "steps", key), label=f"{name}, {start}", **look)
         bar = {"color": look["color"], "linewidth": 1}
         for row in rows:
             place, value = row["steps"], row[key]
-            low, high = _ends(row, key)
-            if math.isinf(high):
+            bottom, top = _ends(row, key)
+            if math.isinf(top):
                 arrow = {"arrowstyle": "<-", "shrinkA": 0, "shrinkB": 0} | bar
                 axes.annotate(
                     "", (place, value), (0, 16), textcoords="offset points", arrowprops=arrow
                 )
-            ends = [end if math.isfinite(end) else value for end in (low, high)]
+            ends = [end if math.isfinite(end) else value for end in (bottom, top)]
             axes.plot([place] * 2, ends, linestyle="-", **bar)
     axes.set(xscale="log", xlabel="annealing steps $K$")
 
 
-def _ends(row: dict[str, float], key: str) -> tuple[float, float]:
+def _ends(row: Row, key: str) -> tuple[float, float]:
     """The interval that a record has, or else three standard errors to either side."""
     if f"{key}_interval" in row:
         return row[f"{key}_interval"]

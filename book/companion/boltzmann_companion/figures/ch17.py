@@ -36,9 +36,8 @@ def errors(rows: Rows) -> Figure:
             own = {row["budget"]: row["median_error"] for row in found}
             place = band + 0.8 * ((number + 0.5) / len(_LOOKS) - 0.5)
             axes.plot([*own.values()], [place] * len(own), "-", color=look["color"], linewidth=1)
-            label = name if band == 0 else None
-            [point] = axes.plot(own[largest], place, label=label, **look)
-            point.set_linestyle("none")
+            [point] = axes.plot(own[largest], place)
+            point.set(**look, linestyle="none", label=name if band == 0 else None)
     axes.set(xscale="log", xlabel="median error (nats)", ylim=(len(names) - 0.5, -0.5))
     axes.set_yticks(range(len(names)), names)
     axes.grid(axis="y", visible=False)
