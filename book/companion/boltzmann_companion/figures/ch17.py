@@ -37,7 +37,7 @@ def errors(rows: Rows) -> Figure:
             place = band + 0.8 * ((number + 0.5) / len(_LOOKS) - 0.5)
             axes.plot([*own.values()], [place] * len(own), "-", color=look["color"], linewidth=1)
             [point] = axes.plot(own[largest], place)
-            point.set(**look, linestyle="none", label=name if band == 0 else None)
+            point.set(**{**look, "linestyle": "none"}, label=name if band == 0 else None)
     axes.set(xscale="log", xlabel="median error (nats)", ylim=(len(names) - 0.5, -0.5))
     axes.set_yticks(range(len(names)), names)
     axes.grid(axis="y", visible=False)
