@@ -345,7 +345,7 @@ GROUPS = {
         ),
         mutant(
             "a bracket knows nothing of RAISE's error",
-            "estimators/bracket.py: return (*«below→()», (self.upper_std_error, self.effective_chains - 1))",
+            "estimators/bracket.py: return (*«self.lower.parts→()», (self.upper_std_error, self.effective_chains - 1))",
             "tests/test_bracket.py::test_noise_is_no_agreement[0.0-0.152-cannot tell]",
         ),
         mutant(
