@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.patches import Rectangle
 
 from boltzmann_companion.plots import look_of
 from boltzmann_companion.rows import grouped, where
@@ -22,10 +24,6 @@ if TYPE_CHECKING:
 
     from boltzmann_companion.claims.checks import Rows
 
-_MARKS = dict(
-    zip(OUTCOMES, ("", " (suspected)", " **wrong**, suspected", " **wrong, trusted**"), strict=True)
-)
-
 
 def direction(errors: Mapping[str, Tensor]) -> Figure:
     """Histograms of the errors [R] of two estimators in nats; triangles mark their means."""
@@ -39,6 +37,28 @@ def direction(errors: Mapping[str, Tensor]) -> Figure:
     axes.axvline(0, linewidth=1, **EXACT)
     axes.set(xlabel="estimate less truth, nats", ylabel="repeats")
     axes.legend()
+    return figure
+
+
+def squares(studies: Mapping[str, Rows]) -> Figure:
+    """How many evaluations of each study are right or wrong, trusted or suspected: squares of that area."""
+    figure, panels = plt.subplots(1, len(studies), figsize=(5.6, 2.3), sharey=True)
+    for axes, (name, rows) in zip(panels, studies.items(), strict=True):
+        given = Counter(row["outcome"] for row in rows)
+        for x, said in enumerate(("trusted", "suspected")):
+            for y, truth in enumerate(("wrong", "right")):
+                count = given[f"{truth}, {said}"]
+                side = 0.95 * math.sqrt(count / len(rows))
+                corner = (x - side / 2, y - side / 2)
+                shade = "0.8" if truth == "right" else "0.55"
+                axes.add_patch(Rectangle(corner, side, side, facecolor=shade))
+                axes.text(x, y, str(count), ha="center", va="center")
+        axes.set(xticks=[0, 1], xticklabels=["trusted", "suspected"], aspect="equal")
+        axes.tick_params(length=0, labelsize=9)
+        axes.set(xlim=(-0.5, 1.5), ylim=(-0.5, 1.5), yticks=[0, 1], yticklabels=["wrong", "right"])
+        axes.set_title(f"{name},\n{len(rows)} evaluations", fontsize=9)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
     return figure
 
 
@@ -72,8 +92,11 @@ def wrong_models(rows: Rows) -> Table:
 
 
 def _marked(row: Mapping[str, Any] | None) -> str:
-    """The error of an evaluation with its outcome; a dash if there is none."""
-    return "–" if row is None else format_value(row["value_error"]) + _MARKS[row["outcome"]]
+    """The error of an evaluation, bold if it is wrong and with a question mark if it was suspected; a dash if there is none."""
+    if row is None:
+        return "–"
+    error, outcome = format_value(row["value_error"]), row["outcome"]
+    return (f"**{error}**" if "wrong" in outcome else error) + "?" * ("suspected" in outcome)
 
 
 def full_size(rows: Rows) -> Table:

@@ -1,4 +1,4 @@
-"""Chapter 16: rejection rates from temperature to temperature, and errors against cost beside the published ones."""
+"""Chapter 16: rejection rates from temperature to temperature, the ends of brackets beside parallel tempering, and errors against cost beside the published ones."""
 
 from __future__ import annotations
 
@@ -49,6 +49,38 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
         axes.plot(*points, label=f"{'RTS' if estimator == 'RTS' else name}, {model}", **look)
     axes.set(xscale="log", yscale="log", xlabel="chain-steps", ylabel="error (nats)")
     label_logarithmic(axes.xaxis, between=not with_published)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+    return figure
+
+
+def bracket_ends(rows: Rows, tables: Rows) -> Figure:
+    """AIS and RAISE less parallel tempering, a line for each model of `tempering-brackets`; hollow, from the uniform start.
+
+    The rows of RAISE's two tables have both starts; thin bars are three standard errors, and the green one the interval of parallel tempering.
+    """
+    figure, axes = plt.subplots(figsize=(5.2, 1.2 + 0.36 * len(rows)))
+    ends = by_model(tables)
+    green = look_of("parallel tempering")["color"]
+    for y, row in enumerate(rows):
+        [table] = ends[row["model"]]
+        for start, hollow, shift in (("base_rate", False, -0.15), ("uniform", True, 0.15)):
+            for name in ("AIS", "RAISE"):
+                look = look_of(name, hollow=hollow) | {"linestyle": ""}
+                label = f"{name}, {start.replace('_', ' ')} start" if y == 0 else None
+                off = table[f"{start}_{name.lower()}"] - row["ladder"]
+                reach = 3 * table[f"{start}_{name.lower()}_error"]
+                axes.errorbar(off, y + shift, xerr=reach, label=label, elinewidth=1, **look)
+        half = (row["interval"][1] - row["interval"][0]) / 2
+        axes.plot([-half, half], [y, y], "-", color=green, linewidth=4, alpha=0.6)
+        if row["exact"] is not None:
+            axes.plot(row["exact"] - row["ladder"], y, "k|", markersize=12)
+    axes.axvspan(-1, 1, color="0.5", alpha=0.12, linewidth=0)
+    axes.set_xscale("symlog", linthresh=1, linscale=1.5)
+    ticks = [-10, -1, 0, 1, 10]
+    axes.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
+    axes.set_yticks(range(len(rows)), [row["model"] for row in rows])
+    axes.set_xlabel("less parallel tempering (nats)")
+    axes.invert_yaxis()
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)
     return figure
 
