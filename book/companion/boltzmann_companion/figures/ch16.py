@@ -53,13 +53,13 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
     return figure
 
 
-def bracket_ends(rows: Rows, tables: Rows) -> Figure:
+def bracket_ends(rows: Rows, *tables: Rows) -> Figure:
     """AIS and RAISE less parallel tempering, a line for each model of `tempering-brackets`; hollow, from the uniform start.
 
     The rows of RAISE's two tables have both starts; thin bars are three standard errors, and the green one the interval of parallel tempering.
     """
     figure, axes = plt.subplots(figsize=(5.2, 1.2 + 0.36 * len(rows)))
-    ends = by_model(tables)
+    ends = by_model([row for table in tables for row in table])
     green = look_of("parallel tempering")["color"]
     for y, row in enumerate(rows):
         [table] = ends[row["model"]]
