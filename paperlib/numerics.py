@@ -10,6 +10,9 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.validation import require_fraction
 
+# The states of as many units take 3 GB.
+_MOST_UNITS = 24
+
 
 def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
     """Logarithm of the mean of `exp(log_values)` along `dim`, without overflow; minus infinity stands for zero."""
@@ -66,7 +69,11 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def all_states(width: int) -> Tensor:
-    """Every binary vector of length `width`, counting upwards: float64 [2^width, width]."""
+    """Every binary vector of length `width`, at most 24, counting upwards: float64 [2^width, width]."""
+    if width > _MOST_UNITS:
+        raise InputError(
+            f"width: expected at most {_MOST_UNITS} units, whose states fit into memory, got {width}"
+        )
     return bits(torch.arange(2**width), width).double()
 
 

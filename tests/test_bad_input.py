@@ -26,7 +26,7 @@ from boltzmann_companion.studies import (
     training_paths,
     two_bumps,
 )
-from paperlib import annealing, datasets, estimators, evaluation, learning, mcmc, models
+from paperlib import annealing, datasets, estimators, evaluation, learning, mcmc, models, numerics
 from paperlib import variational as vi
 from paperlib.errors import InputError
 from paperlib.keep import kept
@@ -382,6 +382,7 @@ CASES = [
         )
     ),
     ("second: 5 visible units", evaluation.compare, RBM_5_4, random_rbm(7, 5, seed=1), V),
+    ("width: at most 24 units, whose states fit into memory, got 30", numerics.all_states, 30),
     ("claimed_log_z, claimed_log_prob: one of the two, got both or none", AUDIT),
     ("claimed_log_z, claimed_log_prob: got both or none", partial(AUDIT, claimed_log_z=1.0, claimed_log_prob=1.0)),
     ("tolerance: a number of", partial(AUDIT, claimed_log_z=1.0, tolerance=-1.0)),

@@ -20,7 +20,7 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 ROOMS = [
     {"errors": 17, "surroundings": 45},
     {
-        "numerics": 76,
+        "numerics": 81,
         "validation": 158,
         "storage": 97,
         "threads": 71,
@@ -40,7 +40,7 @@ ROOMS = [
     {"cli_options": 234},
     {"cli": 240, "__main__": 2},
     # installed or not: nothing of the library may import it, inside of a function either
-    {"boltzmann_companion": 10_900},
+    {"boltzmann_companion": 10_899},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])

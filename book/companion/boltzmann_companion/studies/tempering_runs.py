@@ -320,16 +320,15 @@ def seconds_rows(
         runs = repeated_runs(name, path, chain_steps, repeats, seed, folder, progress, images)
         row = {"model": model, "log_z": truth, "estimator": name, "chain_steps": chain_steps}
         row |= error_row(runs, truth) | {"seconds": seconds}
-        row |= {"tenth": None, "ratio": None, "ratio_interval": None}
-        rows.append(row)
+        rows.append(row | {"tenth": None, "ratio": None, "ratio_interval": None})
         # RAISE's error is nearly all bias, which falls more slowly than the root of the cost.
-        if name != "RAISE":
-            row["tenth"] = seconds * (row["rmse"] / 0.1) ** 2
-            row["ratio"] = ratio = row["tenth"] / rows[0]["tenth"]
-        if name in ("AIS", "SMC"):
-            row["ratio_interval"] = [
-                ratio / fdtri(repeats, repeats, level) for level in (0.975, 0.025)
-            ]
+        if name == "RAISE":
+            continue
+        rows[-1]["tenth"] = seconds * (row["rmse"] / 0.1) ** 2
+        rows[-1]["ratio"] = ratio = rows[-1]["tenth"] / rows[0]["tenth"]
+        if len(rows) > 1:
+            ends = [ratio / fdtri(repeats, repeats, level) for level in (0.975, 0.025)]
+            rows[-1]["ratio_interval"] = ends
     return rows
 
 
