@@ -15,30 +15,23 @@ from boltzmann_companion.tables import Table
 # Differences beyond so many standard errors stand at the edge.
 _EDGE = 8
 # A verdict has no estimator's colour. The hatch tells what failed from what could not be judged.
-_OUTCOME_LOOKS = (
-    {"facecolor": "0.3"},
-    {"facecolor": "0.75"},
-    {"facecolor": "white", "hatch": "////"},
-    {"facecolor": "white"},
-)
+_SHADES = (("0.3", ""), ("0.75", ""), ("white", "////"), ("white", ""))
 
 
 def conclusions(counts: Table) -> Figure:
     """A bar for each subject of `conclusion_table`, with the number of claims of each outcome."""
     figure, axes = plt.subplots(figsize=(5.6, 2.5))
-    subjects = [row[0] for row in counts.rows]
+    subjects, _, *columns = zip(*counts.rows, strict=True)
     ends = [0] * len(subjects)
-    for column, look in enumerate(_OUTCOME_LOOKS, start=2):
-        numbers = [int(row[column]) for row in counts.rows]
-        label = counts.heading[column]
-        bars = axes.barh(subjects, numbers, left=ends, label=label, edgecolor="0.3", **look)
-        shown = [str(number) if number else "" for number in numbers]
-        ink = {"color": "white"} if column == 2 else {"bbox": {"color": "white", "pad": 1}}
-        axes.bar_label(bars, shown, label_type="center", **ink)
+    for name, column, (color, hatch) in zip(counts.heading[2:], columns, _SHADES, strict=True):
+        numbers = [int(number) for number in column]
+        look = {"color": color, "hatch": hatch, "edgecolor": "0.3"}
+        bars = axes.barh(subjects, numbers, left=ends, label=name, **look)
+        shown = [str(number or "") for number in numbers]
+        axes.bar_label(bars, shown, label_type="center", bbox={"color": "white", "pad": 1})
         ends = [end + number for end, number in zip(ends, numbers, strict=True)]
-    axes.invert_yaxis()
+    axes.set(xlabel="claims", ylim=(len(subjects) - 0.5, -0.5))
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("claims")
     figure.legend(loc="outside lower center", ncols=4, fontsize=9)
     return figure
 

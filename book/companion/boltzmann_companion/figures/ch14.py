@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import torch
-from matplotlib.patches import Rectangle
 
 from boltzmann_companion.plots import look_of
 from boltzmann_companion.rows import grouped, where
@@ -43,20 +42,19 @@ def direction(errors: Mapping[str, Tensor]) -> Figure:
 def squares(studies: Mapping[str, Rows]) -> Figure:
     """How many evaluations of each study are right or wrong, trusted or suspected: squares of that area."""
     figure, panels = plt.subplots(1, len(studies), figsize=(5.6, 2.3), sharey=True)
+    words, truths = ("trusted", "suspected"), ("wrong", "right")
     for axes, (name, rows) in zip(panels, studies.items(), strict=True):
         given = Counter(row["outcome"] for row in rows)
-        for x, said in enumerate(("trusted", "suspected")):
-            for y, truth in enumerate(("wrong", "right")):
-                count = given[f"{truth}, {said}"]
-                side = 0.95 * math.sqrt(count / len(rows))
-                corner = (x - side / 2, y - side / 2)
-                shade = "0.8" if truth == "right" else "0.55"
-                axes.add_patch(Rectangle(corner, side, side, facecolor=shade))
-                axes.text(x, y, str(count), ha="center", va="center")
-        axes.set(xticks=[0, 1], xticklabels=["trusted", "suspected"], aspect="equal")
-        axes.tick_params(length=0, labelsize=9)
-        axes.set(xlim=(-0.5, 1.5), ylim=(-0.5, 1.5), yticks=[0, 1], yticklabels=["wrong", "right"])
+        for (x, word), (y, truth) in product(enumerate(words), enumerate(truths)):
+            count = given[f"{truth}, {word}"]
+            shade = "0.8" if truth == "right" else "0.55"
+            axes.scatter(x, y, 3_500 * count / len(rows), color=shade, marker="s")
+            axes.text(x, y, str(count), ha="center", va="center")
+        axes.set(xlim=(-0.5, 1.5), ylim=(-0.6, 1.6))
+        axes.set_xticks(range(2), words, fontsize=9)
+        axes.set_yticks(range(2), truths, fontsize=9)
         axes.set_title(f"{name},\n{len(rows)} evaluations", fontsize=9)
+        axes.tick_params(length=0)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
     return figure
