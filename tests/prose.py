@@ -831,6 +831,9 @@ PROSE = [
      lambda s: (r := s.row("own-weights-schedules", schedule="of the 2008 paper"))["above"] > 0.5
      and r["variance"] == max(each["variance"] for each in s.rows("own-weights-schedules"))),
     # 16: parallel tempering
+    said({"16": "From the uniform start AIS rests on fewer than ten effective chains for mnistPCD-20, mnistCD25-500 and the two deep Omniglot models"},
+     lambda s: {r["model"] for name in ("raise-table-1", "raise-table-2") for r in s.rows(name) if effective_chains(r["uniform_ais_error"]) < 10}
+     == {"mnistPCD-20", "mnistCD25-500", "Omniglot DBM", "Omniglot DBN"}),
     said({"16": "100,000 chain-steps leave parallel tempering an error of 0.34 nats, and AIS one of 0.87"},
      lambda s: all(near(at_equal_cost(s, e, 100_000)["rmse"], rmse, 0.005) for e, rmse in (("parallel tempering", 0.34), ("AIS", 0.87)))),
     said({"16": "Parallel tempering has the smaller error with every budget"},

@@ -1,4 +1,4 @@
-"""Chapter 13: models on a scale of nats, and how far reproduced numbers are from the published ones."""
+"""Chapter 13: what became of the papers' claims, models on a scale of nats, and how far reproduced numbers are from the published ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,30 @@ from matplotlib.figure import Figure
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.claims.report import ReportRow
 from boltzmann_companion.plots import PALETTE
+from boltzmann_companion.tables import Table
 
 # Differences beyond so many standard errors stand at the edge.
 _EDGE = 8
+# A verdict has no estimator's colour. The hatch tells what failed from what could not be judged.
+_SHADES = (("0.3", ""), ("0.75", ""), ("white", "////"), ("white", ""))
+
+
+def conclusions(counts: Table) -> Figure:
+    """A bar for each subject of `conclusion_table`, with the number of claims of each outcome."""
+    figure, axes = plt.subplots(figsize=(5.6, 2.5))
+    subjects, _, *columns = zip(*counts.rows, strict=True)
+    ends = [0] * len(subjects)
+    for name, column, (color, hatch) in zip(counts.heading[2:], columns, _SHADES, strict=True):
+        numbers = [int(number) for number in column]
+        look = {"color": color, "hatch": hatch, "edgecolor": "0.3"}
+        bars = axes.barh(subjects, numbers, left=ends, label=name, **look)
+        shown = [str(number or "") for number in numbers]
+        axes.bar_label(bars, shown, label_type="center", bbox={"color": "white", "pad": 1})
+        ends = [end + number for end, number in zip(ends, numbers, strict=True)]
+    axes.set(xlabel="claims", ylim=(len(subjects) - 0.5, -0.5))
+    axes.grid(visible=False, axis="y")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=9)
+    return figure
 
 
 def scale(rows: Rows) -> Figure:

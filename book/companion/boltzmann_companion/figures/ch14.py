@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
     from boltzmann_companion.claims.checks import Rows
 
-_MARKS = dict(
-    zip(OUTCOMES, ("", " (suspected)", " **wrong**, suspected", " **wrong, trusted**"), strict=True)
-)
-
 
 def direction(errors: Mapping[str, Tensor]) -> Figure:
     """Histograms of the errors [R] of two estimators in nats; triangles mark their means."""
@@ -39,6 +36,27 @@ def direction(errors: Mapping[str, Tensor]) -> Figure:
     axes.axvline(0, linewidth=1, **EXACT)
     axes.set(xlabel="estimate less truth, nats", ylabel="repeats")
     axes.legend()
+    return figure
+
+
+def squares(studies: Mapping[str, Rows]) -> Figure:
+    """How many evaluations of each study are right or wrong, trusted or suspected: squares of that area."""
+    figure, panels = plt.subplots(1, len(studies), figsize=(5.6, 2.3), sharey=True)
+    words, truths = ("trusted", "suspected"), ("wrong", "right")
+    for axes, (name, rows) in zip(panels, studies.items(), strict=True):
+        given = Counter(row["outcome"] for row in rows)
+        for (x, word), (y, truth) in product(enumerate(words), enumerate(truths)):
+            count = given[f"{truth}, {word}"]
+            shade = "0.8" if truth == "right" else "0.55"
+            axes.scatter(x, y, 3_500 * count / len(rows), color=shade, marker="s")
+            axes.text(x, y, str(count), ha="center", va="center")
+        axes.set(xlim=(-0.5, 1.5), ylim=(-0.6, 1.6))
+        axes.set_xticks(range(2), words, fontsize=9)
+        axes.set_yticks(range(2), truths, fontsize=9)
+        axes.set_title(f"{name},\n{len(rows)} evaluations", fontsize=9)
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
     return figure
 
 
@@ -72,8 +90,11 @@ def wrong_models(rows: Rows) -> Table:
 
 
 def _marked(row: Mapping[str, Any] | None) -> str:
-    """The error of an evaluation with its outcome; a dash if there is none."""
-    return "–" if row is None else format_value(row["value_error"]) + _MARKS[row["outcome"]]
+    """The error of an evaluation, bold if it is wrong and with a question mark if it was suspected; a dash if there is none."""
+    if row is None:
+        return "–"
+    error, outcome = format_value(row["value_error"]), row["outcome"]
+    return (f"**{error}**" if "wrong" in outcome else error) + "?" * ("suspected" in outcome)
 
 
 def full_size(rows: Rows) -> Table:

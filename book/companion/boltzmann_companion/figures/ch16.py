@@ -1,8 +1,9 @@
-"""Chapter 16: rejection rates from temperature to temperature, and errors against cost beside the published ones."""
+"""Chapter 16: rejection rates from temperature to temperature, the ends of brackets beside parallel tempering, and errors against cost beside the published ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -49,6 +50,35 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
         axes.plot(*points, label=f"{'RTS' if estimator == 'RTS' else name}, {model}", **look)
     axes.set(xscale="log", yscale="log", xlabel="chain-steps", ylabel="error (nats)")
     label_logarithmic(axes.xaxis, between=not with_published)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+    return figure
+
+
+def bracket_ends(rows: Rows, *tables: Rows) -> Figure:
+    """AIS and RAISE less parallel tempering, a line for each model of `tempering-brackets`; hollow, from the uniform start.
+
+    The rows of RAISE's two tables have both starts. Bars are three standard errors, and for parallel tempering its interval.
+    """
+    figure, axes = plt.subplots(figsize=(5.2, 1.2 + 0.36 * len(rows)))
+    ends = by_model([row for table in tables for row in table])
+    for y, row in enumerate(rows):
+        [table], (low, high) = ends[row["model"]], row["interval"]
+        look = look_of("parallel tempering") | {"label": None if y else "parallel tempering"}
+        axes.errorbar(0, y, xerr=(high - low) / 2, **look)
+        for start, name in product(("base_rate", "uniform"), ("AIS", "RAISE")):
+            key, hollow = f"{start}_{name.lower()}", start == "uniform"
+            place = y + (0.15 if hollow else -0.15)
+            label = f"{name}, uniform start" if hollow else name
+            look = look_of(name, hollow=hollow) | {"label": None if y else label}
+            reach = 3 * table[f"{key}_error"]
+            axes.errorbar(table[key] - row["ladder"], place, xerr=reach, **look)
+        if row["exact"] is not None:
+            axes.plot(row["exact"] - row["ladder"], y, "k|", markersize=12)
+    axes.axvspan(-1, 1, color="0.5", alpha=0.12, linewidth=0)
+    axes.set_xscale("symlog", linthresh=1, linscale=1.5)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_yticks(range(len(rows)), [row["model"] for row in rows])
+    axes.set(xlabel="less parallel tempering (nats)", ylim=(len(rows) - 0.5, -0.5))
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)
     return figure
 
