@@ -25,8 +25,9 @@ def conclusions(counts: Table) -> Figure:
     ends = [0] * len(subjects)
     for name, column, (color, hatch) in zip(counts.heading[2:], columns, _SHADES, strict=True):
         numbers = [int(number) for number in column]
-        look = {"color": color, "hatch": hatch, "edgecolor": "0.3"}
-        bars = axes.barh(subjects, numbers, left=ends, label=name, **look)
+        bars = axes.barh(
+            subjects, numbers, left=ends, label=name, color=color, hatch=hatch, edgecolor="0.3"
+        )
         shown = [str(number or "") for number in numbers]
         axes.bar_label(bars, shown, label_type="center", bbox={"color": "white", "pad": 1})
         ends = [end + number for end, number in zip(ends, numbers, strict=True)]

@@ -63,15 +63,18 @@ def bracket_ends(rows: Rows, *tables: Rows) -> Figure:
     ends = by_model([row for table in tables for row in table])
     for y, row in enumerate(rows):
         [table], (low, high) = ends[row["model"]], row["interval"]
-        look = look_of("parallel tempering") | {"label": None if y else "parallel tempering"}
-        axes.errorbar(0, y, xerr=(high - low) / 2, **look)
+        look = look_of("parallel tempering")
+        axes.errorbar(
+            0, y, xerr=(high - low) / 2, **look, label=None if y else "parallel tempering"
+        )
         for start, name in product(("base_rate", "uniform"), ("AIS", "RAISE")):
             key, hollow = f"{start}_{name.lower()}", start == "uniform"
             place = y + (0.15 if hollow else -0.15)
             label = f"{name}, uniform start" if hollow else name
-            look = look_of(name, hollow=hollow) | {"label": None if y else label}
+            look = look_of(name, hollow=hollow)
             reach = 3 * table[f"{key}_error"]
-            axes.errorbar(table[key] - row["ladder"], place, xerr=reach, **look)
+            off = table[key] - row["ladder"]
+            axes.errorbar(off, place, xerr=reach, **look, label=None if y else label)
         if row["exact"] is not None:
             axes.plot(row["exact"] - row["ladder"], y, "k|", markersize=12)
     axes.axvspan(-1, 1, color="0.5", alpha=0.12, linewidth=0)
