@@ -40,7 +40,7 @@ ROOMS = [
     {"cli_options": 234},
     {"cli": 240, "__main__": 2},
     # installed or not: nothing of the library may import it, inside of a function either
-    {"boltzmann_companion": 10_959},
+    {"boltzmann_companion": 10_963},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])
