@@ -36,7 +36,7 @@ ROOMS = [
     {"learning": 676},
     {"annealing": 802},
     {"estimators": 2_038},
-    {"evaluation": 2_761},
+    {"evaluation": 2_763},
     {"cli_options": 234},
     {"cli": 240, "__main__": 2},
     # installed or not: nothing of the library may import it, inside of a function either

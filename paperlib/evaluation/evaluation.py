@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -212,10 +213,11 @@ class Preparation:
     def evaluate(self, effort: Effort | None, progress: bool | None = None) -> Evaluation:
         """The exact value, where `exact` says that there is one, otherwise an estimate with this effort."""
         if self.exact or effort is None:
-            return self.enumerate()
+            return self.enumerated
         return self.anneal(effort, progress)
 
-    def enumerate(self) -> Evaluation:
+    @cached_property
+    def enumerated(self) -> Evaluation:
         """The exact value, where `exact` says that there is one."""
         double = self._model.to(dtype=torch.float64)
         log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self._rows)
