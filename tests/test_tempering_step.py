@@ -13,7 +13,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.tempering import run as runs
 from paperlib.estimators.tempering.replicas import Replicas
-from paperlib.kernels import Ladder, sampler
+from paperlib.kernels import Ladder, products, sampler
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 from paperlib.numerics import seeded_generator
 
@@ -67,12 +67,11 @@ def test_a_step_at_once_is_the_step_by_three_calls(
 ):
     if not fast_integers:
         monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
-        monkeypatch.setattr("paperlib.kernels.products._COST_OF_A_ROW", 1)
     betas = torch.linspace(0, 1, temperatures, dtype=torch.float64) ** 1.5
     steps = []
-    for kind, fewest in ((BaseRatePath, 0), (BaseRatePath, 10**9), (ByVerbs, 0)):
-        # the products between two compiled functions, or all in one
-        monkeypatch.setattr(sampler, "_FEWEST_TERMS", fewest)
+    for kind, prepared in ((BaseRatePath, 0), (BaseRatePath, 10**9), (ByVerbs, 0)):
+        # the products by torch, or by adding rows
+        monkeypatch.setattr(products, "_PREPARED", prepared)
         path, generator = path_of(size, kind), seeded_generator(1)
         assert path.divides_replicas == (kind is BaseRatePath)
         state = path.sample_start(replicas * temperatures, generator)
@@ -95,9 +94,9 @@ def test_a_step_at_once_is_the_step_by_three_calls(
 
 
 @EACH_SIZE
-@pytest.mark.parametrize("at_once", [True, False])
-def test_several_steps_are_those_that_would_be_taken_one_by_one(size, at_once, monkeypatch):
-    monkeypatch.setattr(sampler, "_FEWEST_TERMS", 10**9 if at_once else 0)
+@pytest.mark.parametrize("prepared", [0, 10**9])
+def test_several_steps_are_those_that_would_be_taken_one_by_one(size, prepared, monkeypatch):
+    monkeypatch.setattr(products, "_PREPARED", prepared)
     betas, path = torch.linspace(0, 1, 5, dtype=torch.float64), path_of(size)
     walks, found = [], []
     for counts in ([6], [1, 5], 6 * [1]):

@@ -248,20 +248,20 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
     kept = torch.tensor([step >= first for step in steps])
     samples = _target_draws(units[kept], corrections[kept][:, 1], run.generator)
     counted = run.record(first)
-    replicas = series.shape[1]
+    rates, trips = counted.rejection_rates(), counted.round_trips()
     return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
         degrees_of_freedom=freedom,
         betas=record.betas,
-        rejection_rates=counted.rejection_rates(),
-        round_trips=counted.round_trips(),
+        rejection_rates=rates,
+        round_trips=trips,
         samples=samples,
         batch_means=log_z + batch_means(series, min(_BATCHES, len(series))),
         log_z_at_betas=log_z_at_betas,
-        num_replicas=replicas,
+        num_replicas=series.shape[1],
         chain_steps=run.spent,
-        warnings=find_tempering_warnings(counted, series, std_error, freedom),
+        warnings=find_tempering_warnings(counted, rates, trips, series, std_error, freedom),
     )
 
 
