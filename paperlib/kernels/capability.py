@@ -131,11 +131,13 @@ def _tensor(library: ctypes.CDLL, matrix: np.ndarray) -> ctypes.c_void_p:
     """A tensor with the memory of a matrix."""
     tensor, pair = ctypes.c_void_p(), ctypes.c_int64 * 2
     strides = pair(*(stride // matrix.itemsize for stride in matrix.strides))
-    library.aoti_torch_create_tensor_from_blob(
+    failed = library.aoti_torch_create_tensor_from_blob(
         ctypes.c_void_p(matrix.ctypes.data), ctypes.c_int64(2), pair(*matrix.shape), strides,
         ctypes.c_int64(0), library[f"aoti_torch_dtype_{matrix.dtype}"](),
         library.aoti_torch_device_type_cpu(), 0, ctypes.byref(tensor),
     )  # fmt: skip
+    if failed:
+        raise OSError("torch has made no tensor of a matrix")
     return tensor
 
 
@@ -221,8 +223,9 @@ def _multiply(cpu: Any) -> _Pairs:
     for most_changed in (-1, 0, _ROWS * _COLUMNS):
         kept = *_kept(matrix)[:-1], most_changed
         for states in (_states(), ~_states(), _states().roll(1)):
+            expected = reference.integer_sums(states, torch.from_numpy(matrix))
             cpu.multiply(kept, states.numpy())
-            yield kept[2], reference.integer_sums(states, torch.from_numpy(matrix))
+            yield kept[2], expected
 
 
 def _scale_sums(cpu: Any) -> _Pairs:

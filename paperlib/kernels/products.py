@@ -5,9 +5,9 @@ eight-bit matrices. Sums of integers are exact and do not drift: where few units
 chains, adding and subtracting their rows gives the same sums, bit for bit, in less time. In a step, one in twenty of the visible
 units of an RBM may change, and one in three of the hidden ones.
 
-On processors with vector instructions for them (VNNI), products of eight-bit integers run four times as fast as float32 ones. Other
-processors multiply the two matrices in float32, in which these sums are exact as well, and do so as rarely as possible. They do not
-split a matrix with few columns, but sum up its 16-bit numbers directly. The sums are the same in every case.
+On processors with vector instructions for them (VNNI), torch multiplies eight-bit integers four times as fast as float32 numbers.
+Compiled functions call it through its C interface. Where few units are on, or have changed, and on other processors, they add up
+the 16-bit rows of these units. The sums are the same in every case.
 
 The matrix is rounded, by at most 2^-16 of its largest element. The rounding is the same in both directions and along the whole path,
 so annealing walks, without any further error, towards a slightly rounded model. Exact factors at both ends of the path
@@ -41,7 +41,7 @@ from paperlib.surroundings import autocasts, undisturbed
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
-# Sums of this many terms of _LARGEST stay within 32 bits, and sums of this many eight-bit terms within the 24 of a float32 number.
+# Sums of this many terms of _LARGEST stay within 32 bits.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = multiplies_integers()
 # A call of torch prepares the matrix anew, which takes so many times as long as to add its weights up; the call itself, and a row that is
