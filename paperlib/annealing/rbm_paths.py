@@ -177,8 +177,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def select(self, state: VisibleState, index: Tensor) -> VisibleState:
         """The state of the chains with these indices, without the memory of last products, which the other chains share."""
-        tensors = state.v, state.hidden_input, state.bias_difference
-        return VisibleState(*(tensor[index] for tensor in tensors))
+        v, inputs, sums = state.v[index], state.hidden_input[index], state.bias_difference[index]
+        return VisibleState(v, inputs, sums)
 
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
         """Parts of at least 50 chains, if draws depend only on a chain's place.

@@ -104,9 +104,7 @@ def multiplies_integers() -> bool:
     return done and bool((sums == states.astype(int) @ matrix).all())
 
 
-def call_of_torch(
-    out: np.ndarray, states: np.ndarray, matrix: np.ndarray
-) -> tuple[int, int, int, int]:
+def call_of_torch(out: np.ndarray, states: np.ndarray, matrix: np.ndarray) -> tuple[int, ...]:
     """How compiled functions compute int32 `out = states @ matrix` for int8 factors.
 
     These are the addresses of a function of torch's C interface, which torch keeps the same for models that it has compiled, and of three
@@ -124,7 +122,7 @@ def call_of_torch(
             library.aoti_torch_delete_tensor_object(tensor)
 
     weakref.finalize(out, release, states, matrix).atexit = False
-    return function.value, *(tensor.value for tensor in tensors)
+    return tuple(each.value or 0 for each in (function, *tensors))
 
 
 def _tensor(library: ctypes.CDLL, matrix: np.ndarray) -> ctypes.c_void_p:
@@ -211,21 +209,25 @@ def _sum_where(cpu: Any) -> _Pairs:
     yield out, reference.sum_where(states, values)
 
 
-def _kept(matrix: np.ndarray) -> tuple[Any, ...]:
-    """See `paperlib.kernels.cpu.Product`."""
+def _product(matrix: np.ndarray) -> tuple[Any, ...]:
+    """See `paperlib.kernels.cpu.Product`, with what torch needs, although so small a matrix needs no product of torch."""
     from paperlib.kernels.products import IntegerProduct, Memory
 
-    return IntegerProduct(torch.from_numpy(matrix).float(), 1.0).kept(_ROWS, Memory())
+    product = IntegerProduct(torch.from_numpy(matrix).float(), 1.0)
+    rows, states, sums, *_, most_changed = product.kept(_ROWS, Memory())
+    pieces = np.zeros((_ROWS, 2 * sums.shape[1]), np.int32)
+    call = call_of_torch(pieces, states.view(np.int8), product.pieces)
+    return rows, states, sums, pieces, call, most_changed
 
 
 def _multiply(cpu: Any) -> _Pairs:
     matrix = _columns(30).T.copy()
+    given = _product(matrix)
     for most_changed in (-1, 0, _ROWS * _COLUMNS):
-        kept = *_kept(matrix)[:-1], most_changed
         for states in (_states(), ~_states(), _states().roll(1)):
             expected = reference.integer_sums(states, torch.from_numpy(matrix))
-            cpu.multiply(kept, states.numpy())
-            yield kept[2], expected
+            cpu.multiply((*given[:-1], most_changed), states.numpy())
+            yield given[2], expected
 
 
 def _scale_sums(cpu: Any) -> _Pairs:
@@ -253,7 +255,7 @@ def _model() -> tuple[Any, ...]:
     """See `paperlib.kernels.cpu.Model`; enough hidden units for rows to be added eight at a time."""
     columns, (hidden_bias, bias_difference, _) = _columns(30), _logits().numpy()
     biases = hidden_bias[:30].copy(), _logits().numpy(), bias_difference
-    return _kept(columns.T.copy()), _kept(columns), 1e-4, *biases
+    return _product(columns.T.copy()), _product(columns), 1e-4, *biases
 
 
 def _gibbs(ladder: Ladder, inputs: torch.Tensor) -> torch.Tensor:
@@ -297,15 +299,15 @@ def _temper(cpu: Any) -> _Pairs:
     uniform = torch.tensor([[2.0, 0, 2, 2, 1, 2], [2, 1, 2, 2, 0, 2]], dtype=torch.float64)
     inputs, v = _logits()[:, :30], np.empty((_ROWS, _COLUMNS), bool)
     ratios, ends = np.empty((2, 2, 1, _ROWS)), np.empty((2, 1, 2), np.int64)
-    found = np.array(inputs.numpy(), order="C"), np.empty(_ROWS), ratios, ends
+    state = v, np.array(inputs.numpy(), order="C"), np.empty(_ROWS)
     keys = np.array(2 * [2 * _KEY], np.uint32)
-    cpu.temper(_model(), ours.numbers(), keys, uniform.numpy(), v, *found)
+    cpu.temper(_model(), ours.numbers(), keys, uniform.numpy(), state, (ratios, ends))
     drawn, bias_sums = torch.from_numpy(v), torch.empty(0)
     for t in range(2):
         drawn = _gibbs(theirs, inputs)
         inputs, bias_sums, *left = _exchanged(theirs, drawn, uniform[t])
         yield from zip((ratios[t], ends[t]), left, strict=True)
-    yield from zip((v, *found[:2]), (drawn, inputs, bias_sums), strict=True)
+    yield from zip(state, (drawn, inputs, bias_sums), strict=True)
 
 
 def _matlab_uniform(cpu: Any) -> _Pairs:

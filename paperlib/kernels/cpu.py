@@ -58,6 +58,8 @@ Product: TypeAlias = tuple[
 # Of an RBM: the products with its weights [D, M] and with their transpose, the number for which one unit of these stands, biases of the hidden
 # units [M], those of the visible ones at each temperature [N, D], and the latter at beta = 1 minus those at beta = 0, [D].
 Model: TypeAlias = tuple[Product, Product, float, np.ndarray, np.ndarray, np.ndarray]
+# Of chains: visible units, bool [chains, D], their inputs to the hidden units, and the sums of the biases' difference over those that are on.
+State: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 # The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
 
@@ -409,20 +411,14 @@ def _swap(
 
 @_compile
 def _exchange(
-    v: np.ndarray,
-    model: Model,
-    ladder: Ladder,
-    uniform: np.ndarray,
-    hidden_input: np.ndarray,
-    bias_sums: np.ndarray,
-    ratios: np.ndarray,
-    ends: np.ndarray,
+    model: Model, ladder: Ladder, uniform: np.ndarray, state: State, ratios: np.ndarray
 ) -> None:
-    """After a Gibbs step to `v`, whose products are up to date: what a state holds of it, and the even and the odd swaps.
+    """After a Gibbs step whose products are up to date: what the state holds of it, and the even and the odd swaps.
 
-    Fills `hidden_input` [chains, M], `bias_sums` [chains], `ratios` [2, R, N] and `ends` [R, 2], and swaps the chains of `ladder`; `uniform`
-    is a row of those of `paperlib.kernels.tempering.Ladder.draws`.
+    Fills all but the units of the state, and `ratios` [2, R, N]; and swaps the chains of `ladder`. `uniform` is a row of those of
+    `paperlib.kernels.tempering.Ladder.draws`.
     """
+    v, hidden_input, bias_sums = state
     to_hidden, _, scale, hidden_bias, _, bias_difference = model
     betas, chain_at, start, total = ladder
     scale_sums(to_hidden[2], np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
@@ -440,7 +436,6 @@ def _exchange(
         pairs = (len(betas) - parity) // 2
         own = parity * (total // len(betas)) * (len(betas) // 2) + start // len(betas) * pairs
         _swap(increments, bias_sums, betas, uniform[own:], parity, chain_at, ratios[parity])
-    ends[:, 0], ends[:, 1] = chain_at[:, 0] + start, chain_at[:, -1] + start
 
 
 @_compile
@@ -466,17 +461,19 @@ def temper(
     ladder: Ladder,
     keys: np.ndarray,
     uniform: np.ndarray,
-    v: np.ndarray,
-    hidden_input: np.ndarray,
-    bias_sums: np.ndarray,
-    ratios: np.ndarray,
-    ends: np.ndarray,
+    state: State,
+    left: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    """Steps of parallel tempering of an RBM, one for each row of `keys`, `uniform`, `ratios` and `ends`."""
+    """Steps of parallel tempering of an RBM, one for each row of `keys` and `uniform`, from the inputs of `state`.
+
+    Each leaves its log-ratios and the chains at both ends, `left` [T, 2, R, N] and [T, R, 2].
+    """
+    _, chain_at, start, _ = ladder
     for t in range(len(keys)):
-        draw_visible(hidden_input, model, ladder, keys[t], v)
-        multiply(model[0], v)
-        _exchange(v, model, ladder, uniform[t], hidden_input, bias_sums, ratios[t], ends[t])
+        draw_visible(state[1], model, ladder, keys[t], state[0])
+        multiply(model[0], state[0])
+        _exchange(model, ladder, uniform[t], state, left[0][t])
+        left[1][t, :, 0], left[1][t, :, 1] = chain_at[:, 0] + start, chain_at[:, -1] + start
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

@@ -131,7 +131,7 @@ class IntegerProduct(BinaryProduct):
         upper = (fixed + 128) >> 8
         pieces = torch.cat([upper, fixed - 256 * upper], 1)
         # by columns, as torch's product of integers reads it
-        self._pieces = pieces.T.to(torch.int8).numpy().T
+        self.pieces = pieces.T.contiguous().to(torch.int8).numpy().T
 
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
@@ -161,9 +161,10 @@ class IntegerProduct(BinaryProduct):
             # without units that are on, all sums are zero
             states = np.zeros((chains, self._rows), bool)
             sums = np.zeros((chains, self._columns), np.int32)
-            pieces = np.zeros((chains, 2 * self._columns), np.int32)
-            call = call_of_torch(pieces, states.view(np.int8), self._pieces)
-            most_changed = self._most_changed(chains)
+            most_changed, pieces, call = self._most_changed(chains), sums[:0], (0, 0, 0, 0)
+            if 0 <= most_changed < states.size:
+                pieces = np.zeros((chains, 2 * self._columns), np.int32)
+                call = call_of_torch(pieces, states.view(np.int8), self.pieces)
             memory[self] = self.rows, states, sums, pieces, call, most_changed
         return memory[self]
 

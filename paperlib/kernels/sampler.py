@@ -150,19 +150,19 @@ class BipartiteSampler:
             bool.
         """
         self._require_inputs(hidden_input)
-        beta, product = betas[0], self._to_hidden
-        suited = first == 0 and self._undivided_bits and isinstance(product, IntegerProduct)
-        # Wide layers at one temperature are drawn as fast by separate functions. In others the interpreter would take a third of the time.
-        suited = suited and (product.narrow or isinstance(beta, Tensor))
-        draw_visible = compiled("draw_visible") if suited else None
-        if draw_visible is not None:
-            inputs = hidden_input.contiguous().numpy()
-            bias = visible_bias.contiguous().numpy().reshape(-1, self._weights.shape[0])
-            model = *self._compiled_model(len(inputs), memory), bias, bias[0]
-            ladder = _ladder_of(beta, len(inputs), len(bias))
-            v = np.empty((len(inputs), bias.shape[1]), bool)
-            draw_visible(inputs, model, ladder, draw_keys(generator, 2), v)
-            return torch.from_numpy(v)
+        beta = betas[0]
+        alone = first == 0 and self._undivided_bits and not isinstance(beta, Tensor)
+        if alone and getattr(self._to_hidden, "narrow", False):
+            draw_visible = compiled("draw_visible")
+            if draw_visible is not None:
+                # A single function, since the interpreter would take a third of the time with few hidden units.
+                inputs, bias = hidden_input.contiguous().numpy(), visible_bias.contiguous().numpy()
+                model = self._compiled_model(len(inputs), memory, bias[None], bias)
+                v = np.empty((len(inputs), len(bias)), bool)
+                # every chain alone is a replica
+                ladder = np.array([beta], float), np.arange(len(inputs))[:, None], 0, len(inputs)
+                draw_visible(inputs, model, ladder, draw_keys(generator, 2), v)
+                return torch.from_numpy(v)
         visible_input = self._visible_input(
             hidden_input, betas, visible_bias, generator, memory, first
         )
@@ -209,17 +209,17 @@ class BipartiteSampler:
             v, inputs = np.empty((chains, visible), bool), np.array(hidden_input.numpy(), order="C")
             bias_sums, ratios = np.empty(chains), np.empty((count, 2, *ladder.chain_at.shape))
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
-            model = *self._compiled_model(chains, memory), biases, bias_difference.numpy()
-            temper(model, numbers, keys, uniform, v, inputs, bias_sums, ratios, ends)
+            model = self._compiled_model(chains, memory, biases, bias_difference.numpy())
+            temper(model, numbers, keys, uniform, (v, inputs, bias_sums), (ratios, ends))
             return tuple(map(torch.from_numpy, (v, inputs, bias_sums, ratios, ends)))
 
         return take
 
-    def _compiled_model(self, chains: int, memory: Memory) -> tuple[Any, ...]:
-        """What `paperlib.kernels.cpu.Model` begins with; only where the products are integer ones."""
+    def _compiled_model(self, chains: int, memory: Memory, *biases: np.ndarray) -> tuple[Any, ...]:
+        """See `paperlib.kernels.cpu.Model`; only where the products are integer ones."""
         to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
         kept = (product.kept(chains, memory) for product in (to_hidden, to_visible))
-        return *kept, to_hidden.scale, self._hidden_bias.numpy()
+        return *kept, to_hidden.scale, self._hidden_bias.numpy(), *biases
 
     def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         """The visible units given their inputs."""
@@ -264,16 +264,6 @@ class BipartiteSampler:
         )
         difference = softplus(exact) - softplus(hidden_input[:, group])
         return difference.sum(-1, dtype=torch.float64)
-
-
-def _ladder_of(beta: Beta, chains: int, num_biases: int) -> tuple[Any, ...]:
-    """See `paperlib.kernels.cpu.Ladder`: each chain alone at one temperature, or one replica with all of them."""
-    betas, places = np.atleast_1d(np.asarray(beta, float)), np.arange(chains)
-    if len(betas) != num_biases or len(betas) not in (1, chains):
-        raise InputError(
-            f"beta: expected a number or one for each of {chains} chains, got {len(betas)}"
-        )
-    return betas, places[:, None] if len(betas) == 1 else places[None], 0, chains
 
 
 def _column(beta: Beta, like: Tensor) -> Beta:
