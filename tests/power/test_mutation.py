@@ -51,9 +51,7 @@ def harmless(name, change, function, check):
 
 
 PATHS, AIS, DEEP = (f"tests/test_{name}.py::test_" for name in ("every_path", "ais", "dbm"))
-NARROW, ADDED, ANEW = (
-    f"float32 fast, {name}" for name in ("narrow", "wide, rows added", "wide, summed anew")
-)
+NARROW, ADDED = (f"float32 fast, {name}" for name in ("narrow", "wide, rows added"))
 KERNEL = f"{PATHS}every_draw_of_a_transition_makes_up_the_enumerated_kernel[{{}}]"
 AIS_DRAWS = f"{PATHS}every_draw_of_ais_makes_up_the_models_own_partition_function[{{}}]"
 RAISE_DRAWS = f"{PATHS}every_draw_of_raise_makes_up_the_annealing_model[{{}}]"
