@@ -52,17 +52,16 @@ class Backend:
         return seeded_generator(seed, self.device)
 
 
-_WIDE = {"_FEWEST_COLUMNS": 1, "_FEWEST_TERMS": 0}
+_WIDE = {"_FEWEST_COLUMNS": 1, "_FEWEST_ROWS": 1}
 _BACKENDS = [
     Backend("float64", torch.float64),
     Backend("float32 reference"),
     Backend("float32 fast, narrow"),
     Backend("float32 fast, narrow, no fast integers", constants={"_FAST_INTEGERS": False}),
-    Backend("float32 fast, wide, rows added", constants=_WIDE | {"_COST_OF_A_ROW": 1}),
-    Backend("float32 fast, wide, summed anew", constants=_WIDE | {"_COST_OF_A_ROW": 10**6}),
+    Backend("float32 fast, wide, rows added", constants=_WIDE | {"_FAST_INTEGERS": False}),
     Backend(
-        "float32 fast, wide, no fast integers",
-        constants=_WIDE | {"_FAST_INTEGERS": False, "_COST_OF_A_ROW": 10**6},
+        "float32 fast, wide, summed anew",
+        constants=_WIDE | {"_FAST_INTEGERS": True, "_PREPARED": 0, "_SHARE_OF_A_CHAIN": 0.0},
     ),
     Backend("pretended GPU"),
     *([Backend("GPU")] if torch.cuda.is_available() else []),

@@ -1,27 +1,28 @@
 """Fast products of binary states: exact integers, and one rounding for both directions."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
 from enumeration import random_rbm
-from interruptions import interrupt_call
 
 from paperlib.annealing import BaseRatePath
-from paperlib.kernels import cpu, draw_bits, draw_bits_of_logits, products
-from paperlib.kernels.capability import multiplies_integers
+from paperlib.kernels import Memory, draw_bits, draw_bits_of_logits, products
+from paperlib.kernels.capability import call_of_torch, multiplies_integers
 from paperlib.kernels.products import binary_product
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 
-@pytest.fixture(params=["fast integers", "float32"], autouse=True)
-def full_products(request, monkeypatch):
-    """Both ways to a full product, the first where the processor has it."""
-    fast = request.param == "fast integers"
+@pytest.fixture(params=["torch's products", "rows alone"], autouse=True)
+def ways(request, monkeypatch):
+    """With torch's products of integers, where the processor has them, and without."""
+    fast = request.param == "torch's products"
     if fast and not multiplies_integers():
         pytest.skip("this processor has no fast integer products")
-    monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", fast)
-    monkeypatch.setattr("paperlib.kernels.products._COST_OF_A_ROW", 4 if fast else 1)
+    monkeypatch.setattr(products, "_FAST_INTEGERS", fast)
 
 
 def matrix_and_states(rows, columns, dtype=torch.float32):
@@ -50,34 +51,48 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
     matrix, states, offset = matrix_and_states(rows, columns)
     product = binary_product(matrix, matrix.abs().max())
     generator = seeded_generator(1)
-    memory = {}
+    memory = Memory()
     # nothing changes; single units, of which most chains have none; a fraction that still counts as few; almost all
     for share in (0, 0.0, 0.002, 0.1, 0.2, 0.9, 0.05, 1.0, 0.0):
         states = states ^ draw_bits(torch.full(states.shape, float(share)), generator)
         assert torch.equal(product(states, 0.7, offset, memory), product(states, 0.7, offset))
-    if not product.narrow:
+    _, remembered, sums, *_, most_changed = memory[product]
+    if most_changed >= 0:
         # what is remembered belongs to the states that it is remembered with, whatever became of them elsewhere
-        remembered, sums = memory[product]
+        assert np.array_equal(remembered, states)
         assert np.array_equal(sums, remembered.astype(np.int64) @ product.rows.astype(np.int64))
-    else:
-        assert columns < 128
-        assert not memory
+    # another number of chains begins anew
+    assert torch.equal(product(states[:7], 0.7, offset, memory), product(states[:7], 0.7, offset))
 
 
-@pytest.mark.parametrize(("module", "name"), [(cpu, "join_pieces"), (np, "copyto")])
-def test_a_product_that_is_interrupted_remembers_nothing_wrong(module, name, monkeypatch):
-    monkeypatch.setattr(products, "_FEWEST_TERMS", 0)
+@pytest.mark.parametrize("copy", [deepcopy, lambda memory: pickle.loads(pickle.dumps(memory))])
+def test_a_copy_of_the_memory_begins_anew(copy):
     matrix, states, offset = matrix_and_states(61, 130)
+    product, memory = binary_product(matrix, matrix.abs().max()), Memory()
+    expected = product(states, 0.7, offset, memory)
+    copied = copy(memory)
+    assert isinstance(copied, Memory)
+    assert not copied
+    for given in (~states, states):
+        product(given, 0.7, offset, copied)
+    assert torch.equal(product(states, 0.7, offset, copied), expected)
+    assert torch.equal(product(states, 0.7, offset, memory), expected)
+
+
+def test_the_sums_are_the_same_where_torch_has_no_such_function_or_it_fails(monkeypatch):
+    matrix, states, offset = matrix_and_states(200, 130)
     product = binary_product(matrix, matrix.abs().max())
-    memory = {}
-    product(states, 0.7, offset, memory)
-    changed = ~states
-    with monkeypatch.context() as patch:
-        interrupt_call(patch, module, name, 1)
-        with pytest.raises(KeyboardInterrupt):
-            product(changed, 0.7, offset, memory)
-    for given in (states, changed):
-        assert torch.equal(product(given, 0.7, offset, memory), product(given, 0.7, offset))
+    expected = product(states, 0.7, offset)
+
+    def of_other_shapes(out, states, matrix):
+        return call_of_torch(out, states[:, 1:], matrix)
+
+    for given in (lambda *arrays: (0, 0, 0, 0), of_other_shapes):
+        monkeypatch.setattr(products, "call_of_torch", given)
+        memory = Memory()
+        for asked in (states, ~states, states):
+            found = product(asked, 0.7, offset, memory)
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 4, 5, 20, 127, 128])
@@ -87,15 +102,6 @@ def test_sums_are_exact_in_the_largest_matrix(columns):
     matrix[:, ::2] -= torch.rand(65_000, (columns + 1) // 2, generator=seeded_generator(1)) * 1e-3
     states = torch.ones(2, 65_000, dtype=torch.bool)
     states[1, ::3] = False
-    product = binary_product(matrix, matrix.abs().max())
-    sums = product.sums(states.numpy(), None)
-    assert np.array_equal(sums, states.numpy().astype(np.int64) @ product.rows.astype(np.int64))
-
-
-@pytest.mark.parametrize("packs", [True, False])
-def test_a_large_matrix_has_the_same_sums_however_it_is_prepared(packs, monkeypatch):
-    monkeypatch.setattr(products, "multiplies_packed", lambda: packs)
-    matrix, states, _ = matrix_and_states(784, 500)
     product = binary_product(matrix, matrix.abs().max())
     sums = product.sums(states.numpy(), None)
     assert np.array_equal(sums, states.numpy().astype(np.int64) @ product.rows.astype(np.int64))

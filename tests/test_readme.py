@@ -122,8 +122,9 @@ def test_snippets(names, form, capsys):
     assert np.load("test.npy").shape == (120, 16)
     exact = exact_log_z(MODEL)
     average = MODEL.log_unnormalized(images).mean().item() - exact
-    assert names["average"].mean == pytest.approx(average, abs=0.1)
-    assert names["above"].log_z == pytest.approx(exact, abs=0.1)
+    # the runs have no seed; this is six times the deviation of ln Z, 0.03
+    assert names["average"].mean == pytest.approx(average, abs=0.2)
+    assert names["above"].log_z == pytest.approx(exact, abs=0.2)
 
 
 @pytest.mark.usefixtures("_estimated")

@@ -372,9 +372,9 @@ def test_burn_in_is_left_out():
 
 def doubts_of(ends, log_ratios, series, std_error=0.01, freedom=50.0):
     betas = torch.linspace(0, 1, log_ratios.shape[3], dtype=torch.float64)
-    return doubts.find_tempering_warnings(
-        Record(betas, log_ratios, ends), series, std_error, freedom
-    )
+    record = Record(betas, log_ratios, ends)
+    rates, trips = record.rejection_rates(), record.round_trips()
+    return doubts.find_tempering_warnings(record, rates, trips, series, std_error, freedom)
 
 
 def test_warnings():

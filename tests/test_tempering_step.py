@@ -13,7 +13,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.tempering import run as runs
 from paperlib.estimators.tempering.replicas import Replicas
-from paperlib.kernels import Ladder, sampler
+from paperlib.kernels import Ladder, products, sampler
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 from paperlib.numerics import seeded_generator
 
@@ -37,8 +37,7 @@ def path_of(size, kind=BaseRatePath, dtype=torch.float32):
 
 @pytest.fixture
 def side_by_side(monkeypatch):
-    """Replicas are divided even on a machine that does much else; the numbers of parts, as they come."""
-    monkeypatch.setattr(runs, "_BUSY", -1.0)
+    """The numbers of parts into which replicas are divided, as they come."""
     counts, divide = [], Replicas.divide
 
     def note(replicas, parts):
@@ -67,12 +66,11 @@ def test_a_step_at_once_is_the_step_by_three_calls(
 ):
     if not fast_integers:
         monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
-        monkeypatch.setattr("paperlib.kernels.products._COST_OF_A_ROW", 1)
     betas = torch.linspace(0, 1, temperatures, dtype=torch.float64) ** 1.5
     steps = []
-    for kind, fewest in ((BaseRatePath, 0), (BaseRatePath, 10**9), (ByVerbs, 0)):
-        # the products between two compiled functions, or all in one
-        monkeypatch.setattr(sampler, "_FEWEST_TERMS", fewest)
+    for kind, prepared in ((BaseRatePath, 0), (BaseRatePath, 10**9), (ByVerbs, 0)):
+        # the products by torch, or by adding rows
+        monkeypatch.setattr(products, "_PREPARED", prepared)
         path, generator = path_of(size, kind), seeded_generator(1)
         assert path.divides_replicas == (kind is BaseRatePath)
         state = path.sample_start(replicas * temperatures, generator)
@@ -95,9 +93,9 @@ def test_a_step_at_once_is_the_step_by_three_calls(
 
 
 @EACH_SIZE
-@pytest.mark.parametrize("at_once", [True, False])
-def test_several_steps_are_those_that_would_be_taken_one_by_one(size, at_once, monkeypatch):
-    monkeypatch.setattr(sampler, "_FEWEST_TERMS", 10**9 if at_once else 0)
+@pytest.mark.parametrize("prepared", [0, 10**9])
+def test_several_steps_are_those_that_would_be_taken_one_by_one(size, prepared, monkeypatch):
+    monkeypatch.setattr(products, "_PREPARED", prepared)
     betas, path = torch.linspace(0, 1, 5, dtype=torch.float64), path_of(size)
     walks, found = [], []
     for counts in ([6], [1, 5], 6 * [1]):
@@ -147,7 +145,7 @@ def test_runs_come_to_the_same_bits_in_any_number_of_threads(size, threads, side
         generator = seeded_generator(2)
         assert_equal(run(path, generator=generator), expected)
         assert torch.get_num_threads() == count
-    # narrow layers would only wait for the interpreter
+    # with narrow layers, a second thread gains nothing
     assert set(side_by_side) == ({2, 4} if path.num_visible >= 128 else set())
 
 
@@ -218,16 +216,6 @@ def test_a_failure_in_one_thread_ends_the_others(threads, side_by_side):
     assert side_by_side == [2]
     assert len(told) == 7
     assert torch.get_num_threads() == 2
-
-
-@pytest.mark.parametrize(("share", "parts"), [(0.3, []), (0.95, [2] * 10)])
-def test_on_a_busy_machine_one_thread_walks_alone(share, parts, threads, side_by_side, monkeypatch):
-    monkeypatch.setattr(runs, "_BUSY", 0.7)
-    # what a clock of the machine would say
-    monkeypatch.setattr(runs.time, "thread_time", lambda: share * runs.time.perf_counter())
-    threads(2)
-    parallel_tempering(path_of(WIDE), 3_000, seeded_generator(2), num_replicas=4, check=False)
-    assert side_by_side == parts
 
 
 def test_a_path_with_a_verb_of_its_own_is_walked_by_it(monkeypatch):

@@ -68,7 +68,7 @@ class VisibleState:
     hidden_input: Tensor  # u^A and u^B, [chains, M_A + M_B], not yet scaled by beta
     bias_difference: Tensor  # (b_B - b_A)' v, float64 [chains]
     # Of the chains' last products, see `paperlib.kernels.products`; it does not change any result.
-    memory: Memory = field(default_factory=dict, repr=False, compare=False)
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
     first: int = 0  # for a part of a block of chains, the place of its first chain in the block
 
 
@@ -170,14 +170,15 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
         """The same for bool units to which nothing else refers."""
-        memory: Memory = {} if last is None else last.memory
+        memory = Memory() if last is None else last.memory
         first = 0 if last is None else last.first
         hidden_input = self._sampler.hidden_input(v, memory)
         return VisibleState(v, hidden_input, sum_where(v, self._bias_difference), memory, first)
 
     def select(self, state: VisibleState, index: Tensor) -> VisibleState:
         """The state of the chains with these indices, without the memory of last products, which the other chains share."""
-        return replace(super().select(state, index), memory={}, first=0)
+        v, inputs, sums = state.v[index], state.hidden_input[index], state.bias_difference[index]
+        return VisibleState(v, inputs, sums)
 
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
         """Parts of at least 50 chains, if draws depend only on a chain's place.

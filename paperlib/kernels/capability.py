@@ -7,8 +7,10 @@ start.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
@@ -30,7 +32,6 @@ _KEY = (0x2008, 0x2015)
 _ROWS, _COLUMNS = 3, 70
 # What a compiled function gives, and what it should give.
 _Pairs: TypeAlias = Iterator[tuple[np.ndarray, Any]]
-Product: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def chosen() -> str:
@@ -90,47 +91,52 @@ def agrees(name: str) -> bool:
 @cache
 @undisturbed
 def multiplies_integers() -> bool:
-    """Whether products of eight-bit integers are correct here, and fast because the processor has instructions for them (VNNI).
-
-    The product is a private function of torch, which a later version may change or remove.
-    """
+    """Whether products of eight-bit integers are correct here, and fast because the processor has instructions for them (VNNI)."""
     if chosen() == REFERENCE or not _says("_is_vnni_supported"):
         return False
-    return _multiplies(unpacked)
-
-
-@cache
-@undisturbed
-def multiplies_packed() -> bool:
-    """Whether `packed` is correct here, which rests on private functions of torch as well; only asked where `multiplies_integers`."""
-    return _multiplies(packed)
-
-
-def _multiplies(prepare: Callable[[torch.Tensor], Product]) -> bool:
     # so many rows that their sums need more than 16 bits
-    states = (torch.arange(40 * 700) % 3 == 0).view(40, 700).to(torch.uint8)
-    matrix = (torch.arange(700 * 70) * 37 % 256 - 128).view(700, 70).to(torch.int8)
+    states = (np.arange(40 * 700) % 3 == 0).astype(np.int8).reshape(40, 700)
+    matrix = (np.arange(700 * 70) * 37 % 256 - 128).astype(np.int8).reshape(70, 700).T
+    sums = np.zeros((40, 70), np.int32)
+    function, *tensors = call_of_torch(sums, states, matrix)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, *3 * [ctypes.c_void_p])
+    done = function != 0 and kind(function)(*tensors) == 0
+    return done and bool((sums == states.astype(int) @ matrix).all())
+
+
+def call_of_torch(out: np.ndarray, states: np.ndarray, matrix: np.ndarray) -> tuple[int, ...]:
+    """How compiled functions compute int32 `out = states @ matrix` for int8 factors.
+
+    These are the addresses of a function of torch's C interface, which torch keeps the same for models that it has compiled, and of three
+    tensors with the memory of the arrays; zeros where there is no such function. They hold for as long as `out` is there.
+    """
     try:
-        product = prepare(matrix)(states)
-    except Exception:
-        return False
-    return bool((product == (states.double() @ matrix.double())).all())
+        library = ctypes.CDLL(torch._C.__file__)
+        function = ctypes.cast(library["aoti_torch_cpu__int_mm_out"], ctypes.c_void_p)
+        tensors = [_tensor(library, array) for array in (out, states, matrix)]
+    except (AttributeError, OSError):
+        return 0, 0, 0, 0
+
+    def release(*_: np.ndarray) -> None:
+        for tensor in tensors:
+            library.aoti_torch_delete_tensor_object(tensor)
+
+    weakref.finalize(out, release, states, matrix).atexit = False
+    return tuple(each.value or 0 for each in (function, *tensors))
 
 
-def unpacked(matrix: torch.Tensor) -> Product:
-    """From uint8 `states`, each 0 or 1, to `states @ matrix` for an int8 matrix [n, m]."""
-    return lambda states: torch._int_mm(states.view(torch.int8), matrix)  # pyright: ignore[reportPrivateImportUsage]
-
-
-def packed(matrix: torch.Tensor) -> Product:
-    """The same in float32, in which these sums are exact, with the matrix prepared once for all products."""
-    private = torch.ops.onednn
-    weights = private.qlinear_prepack(matrix.T.contiguous(), None)
-    ones = torch.ones(matrix.shape[1], dtype=torch.float32)
-    zeros = torch.zeros(matrix.shape[1], dtype=torch.int64)
-    # no biases, a scale of one, and nothing done to the sums
-    after = None, 1.0, 0, torch.float32, "none", [], ""
-    return lambda states: private.qlinear_pointwise(states, 1.0, 0, weights, ones, zeros, *after)
+def _tensor(library: ctypes.CDLL, matrix: np.ndarray) -> ctypes.c_void_p:
+    """A tensor with the memory of a matrix."""
+    tensor, pair = ctypes.c_void_p(), ctypes.c_int64 * 2
+    strides = pair(*(stride // matrix.itemsize for stride in matrix.strides))
+    failed = library.aoti_torch_create_tensor_from_blob(
+        ctypes.c_void_p(matrix.ctypes.data), ctypes.c_int64(2), pair(*matrix.shape), strides,
+        ctypes.c_int64(0), library[f"aoti_torch_dtype_{matrix.dtype}"](),
+        library.aoti_torch_device_type_cpu(), 0, ctypes.byref(tensor),
+    )  # fmt: skip
+    if failed:
+        raise OSError("torch has made no tensor of a matrix")
+    return tensor
 
 
 def multiplies_tiles() -> bool:
@@ -152,7 +158,7 @@ def _states() -> torch.Tensor:
 
 def _columns(count: int = 5) -> np.ndarray:
     """16-bit integers, [count, columns]."""
-    numbers = (np.arange(count * _COLUMNS) * 12_347) % 65_000 - 32_000
+    numbers = (np.arange(count * _COLUMNS) * 12_347) % 64_000 - 32_000
     return numbers.astype(np.int16).reshape(count, -1)
 
 
@@ -203,29 +209,25 @@ def _sum_where(cpu: Any) -> _Pairs:
     yield out, reference.sum_where(states, values)
 
 
-def _sum_rows(cpu: Any) -> _Pairs:
-    matrix, sums = _columns().T.copy(), np.empty((_ROWS, 5), np.int32)
-    cpu.sum_rows(matrix, _states().numpy(), sums)
-    yield sums, reference.integer_sums(_states(), torch.from_numpy(matrix))
+def _product(matrix: np.ndarray) -> tuple[Any, ...]:
+    """See `paperlib.kernels.cpu.Product`, with what torch needs, although so small a matrix needs no product of torch."""
+    from paperlib.kernels.products import IntegerProduct, Memory
+
+    product = IntegerProduct(torch.from_numpy(matrix).float(), 1.0)
+    rows, states, sums, *_, most_changed = product.kept(_ROWS, Memory())
+    pieces = np.zeros((_ROWS, 2 * sums.shape[1]), np.int32)
+    call = call_of_torch(pieces, states.view(np.int8), product.pieces)
+    return rows, states, sums, pieces, call, most_changed
 
 
-def _add_changed_rows(cpu: Any) -> _Pairs:
-    before, after = _states(), ~_states()
-    after[0] = before[0]
-    matrix = torch.from_numpy(_columns().T.copy())
-    sums, last = reference.integer_sums(before, matrix).numpy(), before.numpy().copy()
-    changed = np.flatnonzero(last != after.numpy())
-    cpu.add_changed_rows(matrix.numpy(), after.numpy(), changed, last, sums)
-    yield last, after
-    yield sums, reference.integer_sums(after, matrix)
-
-
-def _join_pieces(cpu: Any) -> _Pairs:
-    pieces = torch.arange(-60, 60, dtype=torch.int32).view(3, 40)
-    for given in (pieces, pieces.float()):
-        out = np.empty((3, 20), np.int32)
-        cpu.join_pieces(given.numpy(), out)
-        yield out, 256 * pieces[:, :20] + pieces[:, 20:]
+def _multiply(cpu: Any) -> _Pairs:
+    matrix = _columns(30).T.copy()
+    given = _product(matrix)
+    for most_changed in (-1, 0, _ROWS * _COLUMNS):
+        for states in (_states(), ~_states(), _states().roll(1)):
+            expected = reference.integer_sums(states, torch.from_numpy(matrix))
+            cpu.multiply((*given[:-1], most_changed), states.numpy())
+            yield given[2], expected
 
 
 def _scale_sums(cpu: Any) -> _Pairs:
@@ -249,26 +251,16 @@ def _drawn(logits: torch.Tensor) -> torch.Tensor:
     return reference.draw_bits(logits, 1.0, *_KEY, 0, logits.numel(), 3 * logits.numel())
 
 
-def _draw_at(cpu: Any) -> _Pairs:
-    ladder, offsets = _ladder(), _logits()
-    factors, offset = (0.01 * ladder.pairs(0)[0]).float(), offsets[ladder.temperature_of()]
-    for inputs in (_sums(), 100 * _logits()):
-        out = np.empty((_ROWS, _COLUMNS), bool)
-        given = inputs.numpy(), 0.01, offsets.numpy(), ladder.numbers()
-        cpu.draw_at(*given, np.array(_KEY, np.uint32), out)
-        yield out, _drawn(reference.scale_sums(inputs, factors, offset))
-
-
 def _model() -> tuple[Any, ...]:
     """See `paperlib.kernels.cpu.Model`; enough hidden units for rows to be added eight at a time."""
     columns, (hidden_bias, bias_difference, _) = _columns(30), _logits().numpy()
     biases = hidden_bias[:30].copy(), _logits().numpy(), bias_difference
-    return columns.T.copy(), columns, 1e-4, *biases
+    return _product(columns.T.copy()), _product(columns), 1e-4, *biases
 
 
 def _gibbs(ladder: Ladder, inputs: torch.Tensor) -> torch.Tensor:
     """What `draw_visible` should give."""
-    _, columns, scale, _, biases, _ = _model()
+    _, (columns, *_), scale, _, biases, _ = _model()
     betas, offset = ladder.pairs(0)[0], torch.from_numpy(biases)[ladder.temperature_of()]
     h = _drawn(betas.float()[:, None] * inputs)
     sums = reference.integer_sums(h, torch.from_numpy(columns))
@@ -283,8 +275,8 @@ def _draw_visible(cpu: Any) -> _Pairs:
 
 
 def _exchanged(ladder: Ladder, v: torch.Tensor, uniform: torch.Tensor) -> tuple[Any, ...]:
-    """The sums of the products of `v`, and what `exchange` should give; the ladder's chains swap."""
-    rows, _, scale, hidden_bias, _, bias_difference = _model()
+    """What a step to `v` should leave, with the swaps of the ladder's chains."""
+    (rows, *_), _, scale, hidden_bias, _, bias_difference = _model()
     sums = reference.integer_sums(v, torch.from_numpy(rows))
     factors = torch.full((_ROWS,), scale)
     inputs = reference.scale_sums(sums, factors, torch.from_numpy(hidden_bias))
@@ -295,27 +287,7 @@ def _exchanged(ladder: Ladder, v: torch.Tensor, uniform: torch.Tensor) -> tuple[
         part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
         halves.append((part * change.sign() + bias_sums * change)[ladder.chain_at])
         reference.swap(halves[-1], uniform[1 + 3 * parity].view(1, 1), parity, ladder.chain_at)
-    return sums, (inputs, bias_sums, torch.stack(halves), ladder.ends())
-
-
-def _left(*steps: int) -> tuple[np.ndarray, ...]:
-    """Room for what `exchange`, or `temper` for each of so many steps, gives."""
-    ratios, ends = np.empty((*steps, 2, 1, _ROWS)), np.empty((*steps, 1, 2), np.int64)
-    return np.empty((_ROWS, 30), np.float32), np.empty(_ROWS), ratios, ends
-
-
-# One pair swaps in any case, the other only if it always does.
-_UNIFORM = torch.tensor([[2.0, 0, 2, 2, 1, 2], [2, 1, 2, 2, 0, 2]], dtype=torch.float64)
-
-
-def _exchange(cpu: Any) -> _Pairs:
-    for uniform in _UNIFORM:
-        ours, theirs, found = _ladder(), _ladder(), _left()
-        sums, expected = _exchanged(theirs, _states(), uniform)
-        given = sums.numpy(), _states().numpy(), _model(), ours.numbers(), uniform.numpy()
-        cpu.exchange(*given, *found)
-        yield from zip(found, expected, strict=True)
-        yield ours.chain_at.numpy(), theirs.chain_at
+    return inputs, bias_sums, torch.stack(halves), ladder.ends()
 
 
 def _temper(cpu: Any) -> _Pairs:
@@ -323,16 +295,19 @@ def _temper(cpu: Any) -> _Pairs:
     for keys, uniform in zip(*ours.draws(one, 2), strict=True):
         yield keys.view(np.int64), torch.randint(2**63 - 1, (2,), generator=two)
         yield uniform, torch.rand(6, dtype=torch.float64, generator=two)
-    inputs, v, found = _logits()[:, :30], np.empty((_ROWS, _COLUMNS), bool), _left(2)
-    found[0][:] = inputs
+    # one pair swaps in any case, the other only if it always does
+    uniform = torch.tensor([[2.0, 0, 2, 2, 1, 2], [2, 1, 2, 2, 0, 2]], dtype=torch.float64)
+    inputs, v = _logits()[:, :30], np.empty((_ROWS, _COLUMNS), bool)
+    ratios, ends = np.empty((2, 2, 1, _ROWS)), np.empty((2, 1, 2), np.int64)
+    state = v, np.array(inputs.numpy(), order="C"), np.empty(_ROWS)
     keys = np.array(2 * [2 * _KEY], np.uint32)
-    cpu.temper(_model(), ours.numbers(), keys, _UNIFORM.numpy(), v, *found)
+    cpu.temper(_model(), ours.numbers(), keys, uniform.numpy(), state, (ratios, ends))
     drawn, bias_sums = torch.from_numpy(v), torch.empty(0)
     for t in range(2):
         drawn = _gibbs(theirs, inputs)
-        _, (inputs, bias_sums, *left) = _exchanged(theirs, drawn, _UNIFORM[t])
-        yield from zip((each[t] for each in found[2:]), left, strict=True)
-    yield from zip((v, *found[:2]), (drawn, inputs, bias_sums), strict=True)
+        inputs, bias_sums, *left = _exchanged(theirs, drawn, uniform[t])
+        yield from zip((ratios[t], ends[t]), left, strict=True)
+    yield from zip(state, (drawn, inputs, bias_sums), strict=True)
 
 
 def _matlab_uniform(cpu: Any) -> _Pairs:
@@ -352,13 +327,9 @@ _CHECKS: dict[str, tuple[Callable[[Any], _Pairs], float, float]] = {
     "draw_below": (_draw_below, 0, 0),
     "softplus_increment": (_softplus_increment, 1e-5, 1e-5),
     "sum_where": (_sum_where, 0, 1e-9),
-    "sum_rows": (_sum_rows, 0, 0),
-    "add_changed_rows": (_add_changed_rows, 0, 0),
-    "join_pieces": (_join_pieces, 0, 0),
+    "multiply": (_multiply, 0, 0),
     "scale_sums": (_scale_sums, 1e-5, 1e-5),
     "draw_visible": (_draw_visible, 0, 0),
-    "draw_at": (_draw_at, 0, 0),
-    "exchange": (_exchange, 1e-5, 1e-5),
     "temper": (_temper, 1e-5, 1e-5),
     "matlab_uniform": (_matlab_uniform, 0, 0),
 }

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
-from numba import float32, int32, njit, uint32, uint64
+from numba import float32, int32, int64, njit, uint32, uint64
 from numba.extending import intrinsic
 
 from paperlib.kernels import reference
@@ -49,9 +49,17 @@ _intrinsic: Any = intrinsic
 _COUNTERS_AT_A_TIME = 512
 # The betas [N] and `chain_at` [R, N], and for a part of all chains the place of its first one, and how many these are.
 Ladder: TypeAlias = tuple[np.ndarray, np.ndarray, int, int]
-# Of an RBM: int16 weights [D, M] and their transpose, the number for which one unit of these stands, biases of the hidden units [M], those of
-# the visible ones at each temperature [N, D], and the latter at beta = 1 minus those at beta = 0, [D].
-Model: TypeAlias = tuple[np.ndarray, np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]
+# A product of chains' binary states with a matrix of 16-bit integers: the int16 matrix [n, m]; the last states, bool [chains, n], and their
+# sums, int32 [chains, m]; what torch makes of these states, int32 [chains, 2 m], and the addresses of its function and of the three tensors;
+# and up to how many changed units rows are added to the last sums, or a negative number where the rows of all units always are.
+Product: TypeAlias = tuple[
+    np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[int, int, int, int], int
+]
+# Of an RBM: the products with its weights [D, M] and with their transpose, the number for which one unit of these stands, biases of the hidden
+# units [M], those of the visible ones at each temperature [N, D], and the latter at beta = 1 minus those at beta = 0, [D].
+Model: TypeAlias = tuple[Product, Product, float, np.ndarray, np.ndarray, np.ndarray]
+# Of chains: visible units, bool [chains, D], their inputs to the hidden units, and the sums of the biases' difference over those that are on.
+State: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 # The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
 
@@ -74,6 +82,18 @@ def _float_of_int(typing_context, integer):
         return builder.sitofp(arguments[0], ir.FloatType())
 
     return float32(int32), generate
+
+
+@_intrinsic
+def _call(typing_context, function, out, states, matrix):
+    """Call a function at an address with three addresses; it returns an int32 number, zero unless it fails."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.IntType(32), 3 * [ir.IntType(64)])
+        address = builder.inttoptr(arguments[0], kind.as_pointer())
+        return builder.call(address, arguments[1:])
+
+    return int32(int64, int64, int64, int64), generate
 
 
 @_inline
@@ -219,12 +239,12 @@ def softplus_increment(
 
 
 @_compile
-def join_pieces(pieces: np.ndarray, sums: np.ndarray) -> None:
-    """`sums = 256 upper + lower` for whole numbers `pieces` [n, 2 m], int32 or float32, upper beside lower."""
+def _join_pieces(pieces: np.ndarray, sums: np.ndarray) -> None:
+    """`sums = 256 upper + lower` for int32 `pieces` [n, 2 m], upper beside lower."""
     rows, columns = sums.shape
     for i in range(rows):
         for j in range(columns):
-            sums[i, j] = int32(pieces[i, j]) * int32(256) + int32(pieces[i, columns + j])
+            sums[i, j] = pieces[i, j] * int32(256) + pieces[i, columns + j]
 
 
 @_inline
@@ -251,7 +271,7 @@ def _add_rows(
 
 
 @_compile
-def sum_rows(matrix: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
+def _sum_rows(matrix: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
     """`sums = states @ matrix`: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m]; for few chains or weights."""
     on = np.empty(len(matrix) + 1, np.int64)
     for chain in range(len(states)):
@@ -264,34 +284,48 @@ def sum_rows(matrix: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
 
 
 @_compile
-def add_changed_rows(
-    matrix: np.ndarray,
-    states: np.ndarray,
-    changed: np.ndarray,
-    last_states: np.ndarray,
-    sums: np.ndarray,
+def _add_changed_rows(
+    matrix: np.ndarray, states: np.ndarray, last_states: np.ndarray, sums: np.ndarray
 ) -> None:
-    """Bring `last_states` and their products up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m].
-
-    `changed` holds the places, in increasing order, of the units of all chains that have switched on or off.
-    """
+    """Bring `last_states` and their products up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m]."""
     width = states.shape[1]
-    on, off = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
-    k = 0
-    while k < changed.size:
-        chain = changed[k] // width
-        begin = chain * width
+    on, off, changed = np.empty((3, width + 1), np.int64)
+    for chain in range(len(states)):
+        own, last, num_changed = states[chain], last_states[chain], 0
+        for j in range(width):
+            changed[num_changed] = j
+            num_changed += own[j] != last[j]
         num_on, num_off = 0, 0
-        while k < changed.size and changed[k] < begin + width:
-            row = changed[k] - begin
-            on[num_on] = row
-            off[num_off] = row
-            last_states[chain, row] = states[chain, row]
-            num_on += states[chain, row]
-            num_off += not states[chain, row]
-            k += 1
+        for k in range(num_changed):
+            j = changed[k]
+            on[num_on], off[num_off] = j, j
+            num_on += own[j]
+            num_off += last[j]
+            last[j] = own[j]
         _add_rows(matrix, on, num_on, int32(1), sums[chain])
         _add_rows(matrix, off, num_off, int32(-1), sums[chain])
+
+
+@_compile
+def multiply(product: Product, states: np.ndarray) -> None:
+    """Bring the sums of a product up to date with bool `states` [chains, n], in the way that costs least."""
+    rows, last_states, sums, pieces, call, most_changed = product
+    if most_changed < 0:
+        _sum_rows(rows, states, sums)
+        return
+    own, last = states.reshape(-1), last_states.reshape(-1)
+    changed = int32(0)
+    for i in range(own.size):
+        changed += int32(own[i] != last[i])
+    if changed <= most_changed:
+        _add_changed_rows(rows, states, last_states, sums)
+        return
+    for i in range(own.size):
+        last[i] = own[i]
+    if call[0] != 0 and _call(call[0], call[1], call[2], call[3]) == 0:
+        _join_pieces(pieces, sums)
+    else:
+        _sum_rows(rows, states, sums)
 
 
 @_compile
@@ -317,7 +351,7 @@ def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
 
 
 @_compile
-def draw_at(
+def _draw_at(
     inputs: np.ndarray,
     scale: float,
     offsets: np.ndarray,
@@ -376,24 +410,18 @@ def _swap(
 
 
 @_compile
-def exchange(
-    sums: np.ndarray,
-    v: np.ndarray,
-    model: Model,
-    ladder: Ladder,
-    uniform: np.ndarray,
-    hidden_input: np.ndarray,
-    bias_sums: np.ndarray,
-    ratios: np.ndarray,
-    ends: np.ndarray,
+def _exchange(
+    model: Model, ladder: Ladder, uniform: np.ndarray, state: State, ratios: np.ndarray
 ) -> None:
-    """After a Gibbs step to `v`, with the `sums` of its products: what a state holds of it, and the even and the odd swaps.
+    """After a Gibbs step whose products are up to date: what the state holds of it, and the even and the odd swaps.
 
-    Fills `hidden_input` [chains, M], `bias_sums` [chains], `ratios` [2, R, N] and `ends` [R, 2], and swaps the chains of `ladder`; `uniform`
-    is a row of those of `paperlib.kernels.tempering.Ladder.draws`.
+    Fills all but the units of the state, and `ratios` [2, R, N]; and swaps the chains of `ladder`. `uniform` is a row of those of
+    `paperlib.kernels.tempering.Ladder.draws`.
     """
-    (_, _, scale, hidden_bias, _, bias_difference), (betas, chain_at, start, total) = model, ladder
-    scale_sums(sums, np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
+    v, hidden_input, bias_sums = state
+    to_hidden, _, scale, hidden_bias, _, bias_difference = model
+    betas, chain_at, start, total = ladder
+    scale_sums(to_hidden[2], np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
     sum_where(v, bias_difference, bias_sums)
     lowers, steps = np.empty(len(v), np.float32), np.empty(len(v), np.float32)
     increments = np.empty(len(v))
@@ -408,24 +436,23 @@ def exchange(
         pairs = (len(betas) - parity) // 2
         own = parity * (total // len(betas)) * (len(betas) // 2) + start // len(betas) * pairs
         _swap(increments, bias_sums, betas, uniform[own:], parity, chain_at, ratios[parity])
-    ends[:, 0], ends[:, 1] = chain_at[:, 0] + start, chain_at[:, -1] + start
 
 
 @_compile
 def draw_visible(
     hidden_input: np.ndarray, model: Model, ladder: Ladder, keys: np.ndarray, v: np.ndarray
 ) -> None:
-    """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
+    """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step.
 
     Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. `keys` are those of the two
     draws, each with its lower half first.
     """
-    _, columns, scale, _, biases, _ = model
-    h, sums = np.empty(hidden_input.shape, np.bool_), np.empty(v.shape, np.int32)
+    _, to_visible, scale, _, biases, _ = model
+    h = np.empty(hidden_input.shape, np.bool_)
     none = np.zeros((len(biases), h.shape[1]), np.float32)
-    draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
-    sum_rows(columns, h, sums)
-    draw_at(sums, scale, biases, ladder, keys[2:], v)
+    _draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
+    multiply(to_visible, h)
+    _draw_at(to_visible[2], scale, biases, ladder, keys[2:], v)
 
 
 @_compile
@@ -434,19 +461,19 @@ def temper(
     ladder: Ladder,
     keys: np.ndarray,
     uniform: np.ndarray,
-    v: np.ndarray,
-    hidden_input: np.ndarray,
-    bias_sums: np.ndarray,
-    ratios: np.ndarray,
-    ends: np.ndarray,
+    state: State,
+    left: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    """Steps of parallel tempering of a small RBM, one for each row of `keys`, `uniform`, `ratios` and `ends`."""
-    sums = np.empty(hidden_input.shape, np.int32)
+    """Steps of parallel tempering of an RBM, one for each row of `keys` and `uniform`, from the inputs of `state`.
+
+    Each leaves its log-ratios and the chains at both ends, `left` [T, 2, R, N] and [T, R, 2].
+    """
+    _, chain_at, start, _ = ladder
     for t in range(len(keys)):
-        draw_visible(hidden_input, model, ladder, keys[t], v)
-        sum_rows(model[0], v, sums)
-        left = hidden_input, bias_sums, ratios[t], ends[t]
-        exchange(sums, v, model, ladder, uniform[t], *left)
+        draw_visible(state[1], model, ladder, keys[t], state[0])
+        multiply(model[0], state[0])
+        _exchange(model, ladder, uniform[t], state, left[0][t])
+        left[1][t, :, 0], left[1][t, :, 1] = chain_at[:, 0] + start, chain_at[:, -1] + start
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

@@ -5,9 +5,9 @@ eight-bit matrices. Sums of integers are exact and do not drift: where few units
 chains, adding and subtracting their rows gives the same sums, bit for bit, in less time. In a step, one in twenty of the visible
 units of an RBM may change, and one in three of the hidden ones.
 
-On processors with vector instructions for them (VNNI), products of eight-bit integers run four times as fast as float32 ones. Other
-processors multiply the two matrices in float32, in which these sums are exact as well, and do so as rarely as possible. They do not
-split a matrix with few columns, but sum up its 16-bit numbers directly. The sums are the same in every case.
+On processors with vector instructions for them (VNNI), torch multiplies eight-bit integers four times as fast as float32 numbers.
+Compiled functions call it through its C interface. Where few units are on, or have changed, and on other processors, they add up
+the 16-bit rows of these units. The sums are the same in every case.
 
 The matrix is rounded, by at most 2^-16 of its largest element. The rounding is the same in both directions and along the whole path,
 so annealing walks, without any further error, towards a slightly rounded model. Exact factors at both ends of the path
@@ -22,6 +22,7 @@ float64 models use ordinary products, and nothing is rounded.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,36 +31,36 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels import reference
 from paperlib.kernels.capability import (
+    call_of_torch,
     compiled,
     multiplies_integers,
-    multiplies_packed,
     multiplies_tiles,
-    packed,
-    unpacked,
 )
 from paperlib.kernels.draws import Beta, column, for_each_row
 from paperlib.surroundings import autocasts, undisturbed
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
-# Sums of this many terms of _LARGEST stay within 32 bits, and sums of this many eight-bit terms within the 24 of a float32 number.
+# Sums of this many terms of _LARGEST stay within 32 bits.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = multiplies_integers()
-# Adding single rows is slower per row than a full product by about this factor, which is largest with instructions for whole tiles
-# of a matrix (AMX).
-_COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
-# To prepare the matrix for a full product of integers takes as long as the products of about so many chains. A large matrix is prepared
-# once, where that is possible; the product of a smaller one takes longer that way.
-_CHAINS_OF_A_CALL = 60
-_FEWEST_PACKED = 150_000
+# A call of torch prepares the matrix anew, which takes so many times as long as to add its weights up; the call itself, and a row that is
+# added up, cost what so many weights do.
+_PREPARED, _CALL, _ROW = 5, 12_500, 50
+# What the product of a chain costs, as a share of all its rows; next to nothing with instructions for whole tiles of a matrix (AMX).
+_SHARE_OF_A_CHAIN = 0.0 if multiplies_tiles() else 0.125
 # With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
-# With fewer weights times chains, to call torch takes longer than the sums.
-_FEWEST_TERMS = 130_000
+# With fewer rows, to add those of all units that are on costs less than to call torch.
+_FEWEST_ROWS = 32
 
-# For every product of a batch of chains, the last states and their sums, int32 [chains, m]. Nothing else refers to them or changes
-# them.
-Memory = dict["BinaryProduct", tuple[np.ndarray, np.ndarray]]
+
+class Memory(dict["BinaryProduct", tuple[Any, ...]]):
+    """For every product with a batch of chains what is kept between its calls, see `paperlib.kernels.cpu.Product`. A copy begins anew."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what is kept has addresses of its own arrays
+        return Memory, ()
 
 
 class BinaryProduct(ABC):
@@ -129,15 +130,8 @@ class IntegerProduct(BinaryProduct):
         self.fast_integers = _FAST_INTEGERS
         upper = (fixed + 128) >> 8
         pieces = torch.cat([upper, fixed - 256 * upper], 1)
-        self._chains_of_a_call = 0
-        if not self.fast_integers:
-            numbers = pieces.float()
-            self._multiply = lambda states: states.float() @ numbers
-        elif matrix.numel() >= _FEWEST_PACKED and multiplies_packed():
-            self._multiply = packed(pieces.to(torch.int8))
-        else:
-            self._multiply = unpacked(pieces.to(torch.int8))
-            self._chains_of_a_call = _CHAINS_OF_A_CALL
+        # by columns, as torch's product of integers reads it
+        self.pieces = pieces.T.contiguous().to(torch.int8).numpy().T
 
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
@@ -152,45 +146,37 @@ class IntegerProduct(BinaryProduct):
         return torch.from_numpy(product)
 
     def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
-        """`states @ matrix` in units of the scale, int32 [chains, m]; must not be changed."""
-        if memory is None or self.narrow:
-            return self._all_sums(states)
-        remembered = memory.get(self)
-        if remembered is None or remembered[0].shape != states.shape:
-            memory[self] = states.copy(), self._all_sums(states)
-            return memory[self][1]
-        last_states, sums = remembered
-        changed = states != last_states
-        enough = (len(states) + self._chains_of_a_call) * self._rows
-        few = np.count_nonzero(changed) * _COST_OF_A_ROW < enough
-        add_changed_rows = compiled("add_changed_rows") if few else None
-        if add_changed_rows is not None:
-            add_changed_rows(self.rows, states, np.flatnonzero(changed), last_states, sums)
-            return sums
-        # Nothing is remembered while it is being changed, so that a call that is interrupted leaves nothing wrong behind.
-        del memory[self]
-        sums = self._all_sums(states, sums)
-        # A copy, since later edits of the given states must not change what is remembered.
-        np.copyto(last_states, states)
-        memory[self] = last_states, sums
-        return sums
-
-    def _all_sums(self, states: np.ndarray, sums: np.ndarray | None = None) -> np.ndarray:
-        """All sums anew, in the memory of the given ones if there are any."""
-        few = states.size * self._columns <= _FEWEST_TERMS
-        few |= self.narrow and not self.fast_integers
-        add_up = compiled("sum_rows" if few else "join_pieces")
-        if add_up is None:
+        """`states @ matrix` in units of the scale, int32 [chains, m]; to be used before the next call with this memory."""
+        multiply = compiled("multiply")
+        if multiply is None:
             given = torch.from_numpy(states), torch.from_numpy(self.rows)
             return reference.integer_sums(*given).numpy()
-        if sums is None:
-            sums = np.empty((len(states), self._columns), np.int32)
-        if few:
-            add_up(self.rows, states, sums)
-            return sums
-        pieces = self._multiply(torch.from_numpy(states.view(np.uint8)))
-        add_up(pieces.numpy(), sums)
-        return sums
+        kept = self.kept(len(states), Memory() if memory is None else memory)
+        multiply(kept, states)
+        return kept[2]
+
+    def kept(self, chains: int, memory: Memory) -> tuple[Any, ...]:
+        """What the memory keeps of products with so many chains, put there if it is new."""
+        if self not in memory or len(memory[self][1]) != chains:
+            # without units that are on, all sums are zero
+            states = np.zeros((chains, self._rows), bool)
+            sums = np.zeros((chains, self._columns), np.int32)
+            most_changed, pieces, call = self._most_changed(chains), sums[:0], (0, 0, 0, 0)
+            if 0 <= most_changed < states.size:
+                pieces = np.zeros((chains, 2 * self._columns), np.int32)
+                call = call_of_torch(pieces, states.view(np.int8), self.pieces)
+            memory[self] = self.rows, states, sums, pieces, call, most_changed
+        return memory[self]
+
+    def _most_changed(self, chains: int) -> int:
+        """Up to how many changed units rows are added to the last sums; negative if the rows of all units always are."""
+        units = chains * self._rows
+        if not self.fast_integers:
+            return -1 if self.narrow else units
+        worth = _PREPARED * (self.rows.size + _CALL) // (self._columns + _ROW)
+        if self._rows < _FEWEST_ROWS or units <= 2 * worth:  # half of them may be on
+            return -1
+        return 0 if self.narrow else worth + int(_SHARE_OF_A_CHAIN * units)
 
 
 class _HalvesProduct(BinaryProduct):

@@ -6,7 +6,6 @@ Other types of units are added here: a path between models with other units need
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -27,10 +26,6 @@ from paperlib.kernels.tempering import Ladder
 from paperlib.numerics import softplus
 from paperlib.surroundings import undisturbed
 
-# The compiled functions of parallel tempering: one for all that steps do, and two around the two products of a step.
-_TEMPERING = ("temper", "draw_at", "exchange")
-# With fewer weights times chains, compiled sums over single rows cost less than to leave the compiled function for torch's product.
-_FEWEST_TERMS = 700_000
 Temper: TypeAlias = Callable[[Tensor, torch.Generator, Memory, int], tuple[Tensor, ...]]
 
 
@@ -74,6 +69,13 @@ class BipartiteSampler:
         self._largest = weights.abs().max()
         self._to_hidden = binary_product(weights, self._largest)
         self._to_visible = [self.to_visible(group) for group in self.groups]
+        products = (self._to_hidden, *self._to_visible)
+        # what the compiled functions for whole steps are made for
+        self._undivided_bits = (
+            self._draws_bits
+            and self._undivided
+            and all(isinstance(product, IntegerProduct) for product in products)
+        )
 
     @property
     def dividable(self) -> bool:
@@ -148,15 +150,14 @@ class BipartiteSampler:
             bool.
         """
         self._require_inputs(hidden_input)
-        beta, product = betas[0], self._to_hidden
-        alone = len(betas) == 1 and first == 0 and not isinstance(beta, Tensor)
-        plain = self._draws_bits and visible_bias.ndim == 1
-        if alone and plain and isinstance(product, IntegerProduct) and product.narrow:
+        beta = betas[0]
+        alone = first == 0 and self._undivided_bits and not isinstance(beta, Tensor)
+        if alone and getattr(self._to_hidden, "narrow", False):
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
                 # A single function, since the interpreter would take a third of the time with few hidden units.
                 inputs, bias = hidden_input.contiguous().numpy(), visible_bias.contiguous().numpy()
-                model = *self._fixed, bias[None], bias
+                model = self._compiled_model(len(inputs), memory, bias[None], bias)
                 v = np.empty((len(inputs), len(bias)), bool)
                 # every chain alone is a replica
                 ladder = np.array([beta], float), np.arange(len(inputs))[:, None], 0, len(inputs)
@@ -170,10 +171,7 @@ class BipartiteSampler:
     @property
     def tempers(self) -> bool:
         """Whether `temper` can be called: for one group of hidden units and binary visible ones, in float32 on a CPU."""
-        products = (self._to_hidden, *self._to_visible)
-        suited = all(isinstance(product, IntegerProduct) for product in products)
-        suited = suited and self._draws_bits and self._undivided
-        return suited and all(compiled(name) is not None for name in _TEMPERING)
+        return self._undivided_bits and compiled("temper") is not None
 
     def temper(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Temper:
         """What takes steps of parallel tempering: a Gibbs step of each chain at its temperature, then swaps of the even and the odd pairs.
@@ -197,13 +195,8 @@ class BipartiteSampler:
             units, bool [chains, D], their inputs to the hidden units, the sums of `bias_difference` over the units that are on, float64
             [chains], and what each step leaves: the log-ratios, float64 [T, 2, R, N], and the chains at both ends, int64 [T, R, 2].
         """
-        temper, draw_at, exchange = cast(Any, map(compiled, _TEMPERING))
-        to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
-        biases = visible_biases.contiguous().numpy()
-        model = *self._fixed, biases, bias_difference.contiguous().numpy()
-        rows, scale = to_hidden.rows, to_hidden.scale
-        chains, visible, hidden = ladder.num_chains, *rows.shape
-        none = np.zeros((len(biases), hidden), np.float32)
+        temper, biases = cast(Any, compiled("temper")), visible_biases.contiguous().numpy()
+        chains, visible, hidden = ladder.num_chains, *self._weights.shape
 
         def take(
             hidden_input: Tensor, generator: torch.Generator, memory: Memory, count: int
@@ -216,25 +209,17 @@ class BipartiteSampler:
             v, inputs = np.empty((chains, visible), bool), np.array(hidden_input.numpy(), order="C")
             bias_sums, ratios = np.empty(chains), np.empty((count, 2, *ladder.chain_at.shape))
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
-            if chains * rows.size < _FEWEST_TERMS:
-                temper(model, numbers, keys, uniform, v, inputs, bias_sums, ratios, ends)
-            else:
-                h = np.empty(inputs.shape, bool)
-                for t in range(count):
-                    draw_at(inputs, 1.0, none, numbers, keys[t, :2], h)
-                    sums = to_visible.sums(h, memory)
-                    draw_at(sums, scale, biases, numbers, keys[t, 2:], v)
-                    left = inputs, bias_sums, ratios[t], ends[t]
-                    exchange(to_hidden.sums(v, memory), v, model, numbers, uniform[t], *left)
+            model = self._compiled_model(chains, memory, biases, bias_difference.numpy())
+            temper(model, numbers, keys, uniform, (v, inputs, bias_sums), (ratios, ends))
             return tuple(map(torch.from_numpy, (v, inputs, bias_sums, ratios, ends)))
 
         return take
 
-    @cached_property
-    def _fixed(self) -> tuple[Any, ...]:
-        """What `paperlib.kernels.cpu.Model` begins with; only where the products are integer ones."""
+    def _compiled_model(self, chains: int, memory: Memory, *biases: np.ndarray) -> tuple[Any, ...]:
+        """See `paperlib.kernels.cpu.Model`; only where the products are integer ones."""
         to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
-        return to_hidden.rows, to_visible.rows, to_hidden.scale, self._hidden_bias.numpy()
+        kept = (product.kept(chains, memory) for product in (to_hidden, to_visible))
+        return *kept, to_hidden.scale, self._hidden_bias.numpy(), *biases
 
     def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         """The visible units given their inputs."""

@@ -22,7 +22,11 @@ _PARTS = 40
 
 def batch_means(series: Tensor, num_batches: int) -> Tensor:
     """Means over batches of consecutive steps, of nearly equal lengths: `series` [T, ...] gives [num_batches, ...]."""
-    return torch.stack([part.mean(0) for part in series.tensor_split(num_batches)])
+    length, num_longer = divmod(len(series), num_batches)
+    longer, others = series.tensor_split([num_longer * (length + 1)])
+    sizes = (num_longer, length + 1), (num_batches - num_longer, length)
+    batches = (part.unflatten(0, size) for part, size in zip((longer, others), sizes, strict=True))
+    return torch.cat([part.mean(1) for part in batches])
 
 
 def equilibration(series: Tensor) -> int:

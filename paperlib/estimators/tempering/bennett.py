@@ -29,6 +29,8 @@ from paperlib.validation import ArrayLike, as_log_ratios, require_count
 
 # Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
 _MOST_ROUNDS = 200
+# Up to how much of itself, or of a nat, a root may be wrong.
+_PRECISION = 1e-13
 # With fewer draws from one side in the region where the two distributions overlap, the asymptotic error means little.
 _FEWEST_IN_OVERLAP = 5.0
 # With less than this much of a draw there, the draws say nothing.
@@ -180,14 +182,18 @@ def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
         shifted = (root + offset)[:, None]
         torch.sub(lower, shifted, out=left).sigmoid_()
         torch.sub(shifted, upper, out=right).sigmoid_()
-        excess = left.sum(1) - right.sum(1)
-        slope = sum(torch.rsub(side, 1).mul_(side).sum(1) for side in (left, right))
+        sums = left.sum(1), right.sum(1)
+        excess = sums[0] - sums[1]
+        # s' = s - s^2
+        slope = sum(s - side.square_().sum(1) for s, side in zip(sums, (left, right), strict=True))
         low, high = torch.where(excess > 0, root, low), torch.where(excess > 0, high, root)
         newton = root + excess / slope
-        inside = (newton > low) & (newton < high)
+        # The last steps may end at a limit of the bracket, or beyond it by a rounding error.
+        slack = _PRECISION * (1 + root.abs())
+        inside = (newton > low - slack) & (newton < high + slack)
         following = torch.where(excess == 0, root, torch.where(inside, newton, (low + high) / 2))
         moved = (following - root).abs().max().item()
         root = following
-        if moved <= 1e-13 * (1 + root.abs().max().item()):
+        if moved <= _PRECISION * (1 + root.abs().max().item()):
             break
     return root

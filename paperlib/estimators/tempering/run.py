@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,8 +56,6 @@ _SEGMENTS = 10
 _MOST_STEPS = 100
 _MOST_UNITS = 2_000_000
 _PROGRESS = "progress"
-# Threads that have a processor for less of their time than this share it with other programs.
-_BUSY = 0.7
 
 
 @dataclass(frozen=True)
@@ -103,8 +100,6 @@ class TemperingRun:
         self.path, self.generator = path, generator
         self._plan, self._checkpoint = plan, checkpoint
         self.spent = 0
-        # Of the time of the last segment, the part that its threads had a processor; the result does not depend on it.
-        self._share = 1.0
         if plan.betas is None:
             most = math.sqrt(plan.pilots[0] * plan.chain_steps) / 2
             betas = torch.linspace(
@@ -164,23 +159,19 @@ class TemperingRun:
     def _walk_side_by_side(self, steps: range, on_step: OnStep) -> list[dict[str, list[Any]]]:
         """Take these steps, and return what each part of the replicas has recorded.
 
-        Where the path allows it, and its products are wide enough, the replicas of the main round walk side by side in as many threads as
-        torch has. Otherwise small products run in this thread: many threads would wait for each other in each of them. So would the walks,
-        for the interpreter, on a machine that does something else as well.
+        Where the path allows it, and its layers are wide enough, the replicas of the main round walk side by side in as many threads as torch
+        has. Otherwise small products run in this thread: many threads would wait for each other in each of them.
         """
         path, replicas = self.path, self.replicas
         if path.walks_in_threads and not path.divides_replicas:
             return [self._walk(replicas, self.generator, steps, on_step)]
-        many = self.main and path.walks_in_threads and self._share > _BUSY
-        threads = torch.get_num_threads() if many else 1
+        threads = torch.get_num_threads() if self.main and path.walks_in_threads else 1
         parts, copies = [replicas], [self.generator]
         if min(threads, replicas.num_replicas) > 1:
             parts = replicas.divide(threads)
             copies = [self.generator.clone_state() for _ in parts]
         walks = [partial(self._walk, *each, steps) for each in zip(parts, copies, strict=True)]
         found = walk_side_by_side(walks, on_step)
-        worked, passed = torch.tensor([part.pop("seconds") for part in found]).sum(0).tolist()
-        self._share = worked / passed if passed > 0 else 1.0
         if len(parts) > 1:
             # All copies are now in the same state.
             self.generator.set_state(copies[0].get_state())
@@ -195,7 +186,6 @@ class TemperingRun:
         Of the draws that are kept, these are the states of the chains at beta = 0 and at beta = 1.
         """
         found = defaultdict[str, list[Any]](list)
-        began = time.thread_time(), time.perf_counter()
         units = replicas.num_chains * max(1, self.path.num_visible)
         most = min(_MOST_STEPS, max(1, _MOST_UNITS // units))
         step = steps.start
@@ -222,7 +212,6 @@ class TemperingRun:
                     self._earlier.append(self.path.select(replicas.state, replicas.chain_at[0]))
             step += count
             on_step(count * replicas.num_chains)
-        found["seconds"] = [time.thread_time() - began[0], time.perf_counter() - began[1]]
         return found
 
     def _joined(self, found: Sequence[Mapping[str, list[Any]]]) -> dict[str, Tensor]:

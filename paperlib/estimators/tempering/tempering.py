@@ -180,9 +180,8 @@ def parallel_tempering(
     Notes
     -----
     Memory is 16 bytes for each of the `chain_steps`, plus the samples. For RBMs with wide layers in float32 on a CPU, the replicas walk in
-    parallel, in as many threads as torch uses, or alone while other programs keep the processor busy. The result does not depend on the
-    number of threads. The estimate has no bias of a known sign: it is neither a lower nor
-    an upper bound, not even on average.
+    parallel, in as many threads as torch uses. The result does not depend on the number of threads. The estimate has no bias of a known
+    sign: it is neither a lower nor an upper bound, not even on average.
 
     Examples
     --------
@@ -248,20 +247,20 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
     kept = torch.tensor([step >= first for step in steps])
     samples = _target_draws(units[kept], corrections[kept][:, 1], run.generator)
     counted = run.record(first)
-    replicas = series.shape[1]
+    rates, trips = counted.rejection_rates(), counted.round_trips()
     return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
         degrees_of_freedom=freedom,
         betas=record.betas,
-        rejection_rates=counted.rejection_rates(),
-        round_trips=counted.round_trips(),
+        rejection_rates=rates,
+        round_trips=trips,
         samples=samples,
         batch_means=log_z + batch_means(series, min(_BATCHES, len(series))),
         log_z_at_betas=log_z_at_betas,
-        num_replicas=replicas,
+        num_replicas=series.shape[1],
         chain_steps=run.spent,
-        warnings=find_tempering_warnings(counted, series, std_error, freedom),
+        warnings=find_tempering_warnings(counted, rates, trips, series, std_error, freedom),
     )
 
 

@@ -20,14 +20,18 @@ _MORE = "Use more chain_steps"
 
 
 def find_tempering_warnings(
-    record: Record, series: Tensor, std_error: float, degrees_of_freedom: float
+    record: Record,
+    rates: Tensor,
+    trips: int,
+    series: Tensor,
+    std_error: float,
+    degrees_of_freedom: float,
 ) -> tuple[str, ...]:
-    """Look for reasons to doubt the estimate, in the record of the T steps that count.
+    """Look for reasons to doubt the estimate, in the record of the T steps that count, its rejection rates and its number of round trips.
 
     `series` [T, R] has the contribution of each step of each replica to the error of ln Z, in nats; its mean is zero.
     """
     found = []
-    trips, rates = record.round_trips(), record.rejection_rates()
     if trips < FEWEST_ROUND_TRIPS:
         found.append(
             f"Chains made {trips} round trips between the start and the target, and ten are few. Modes may be missing, and the error "
