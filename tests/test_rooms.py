@@ -27,7 +27,7 @@ ROOMS = [
         "cluster": 50,
         "provenance": 79,
     },
-    {"kernels": 1_272},
+    {"kernels": 1_268},
     {"models": 2_876},
     {"keep": 200},
     {"datasets": 425},

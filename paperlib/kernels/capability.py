@@ -111,8 +111,8 @@ def call_of_torch(out: np.ndarray, states: np.ndarray, matrix: np.ndarray) -> tu
     tensors with the memory of the arrays; zeros where there is no such function. They hold for as long as `out` is there.
     """
     try:
-        library = ctypes.CDLL(torch._C.__file__)
-        function = ctypes.cast(library["aoti_torch_cpu__int_mm_out"], ctypes.c_void_p)
+        library = _library(torch._C.__file__)
+        function = ctypes.cast(library.aoti_torch_cpu__int_mm_out, ctypes.c_void_p)
         tensors = [_tensor(library, array) for array in (out, states, matrix)]
     except (AttributeError, OSError):
         return 0, 0, 0, 0
@@ -125,13 +125,17 @@ def call_of_torch(out: np.ndarray, states: np.ndarray, matrix: np.ndarray) -> tu
     return tuple(each.value or 0 for each in (function, *tensors))
 
 
+# once, since each block of chains asks for it
+_library = cache(ctypes.CDLL)
+
+
 def _tensor(library: ctypes.CDLL, matrix: np.ndarray) -> ctypes.c_void_p:
     """A tensor with the memory of a matrix."""
     tensor, pair = ctypes.c_void_p(), ctypes.c_int64 * 2
     strides = pair(*(stride // matrix.itemsize for stride in matrix.strides))
     failed = library.aoti_torch_create_tensor_from_blob(
         ctypes.c_void_p(matrix.ctypes.data), ctypes.c_int64(2), pair(*matrix.shape), strides,
-        ctypes.c_int64(0), library[f"aoti_torch_dtype_{matrix.dtype}"](),
+        ctypes.c_int64(0), getattr(library, f"aoti_torch_dtype_{matrix.dtype}")(),
         library.aoti_torch_device_type_cpu(), 0, ctypes.byref(tensor),
     )  # fmt: skip
     if failed:

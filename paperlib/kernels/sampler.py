@@ -16,12 +16,7 @@ from paperlib.errors import InputError
 from paperlib.kernels.blocks import WIDE
 from paperlib.kernels.capability import compiled
 from paperlib.kernels.draws import Beta, draw_bits_of_logits, draw_keys, softplus_increment
-from paperlib.kernels.products import (
-    BinaryProduct,
-    IntegerProduct,
-    Memory,
-    binary_product,
-)
+from paperlib.kernels.products import BinaryProduct, IntegerProduct, Memory, binary_product
 from paperlib.kernels.tempering import Ladder
 from paperlib.numerics import softplus
 from paperlib.surroundings import undisturbed
