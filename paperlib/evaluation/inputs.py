@@ -17,9 +17,10 @@ from paperlib.datasets import binarize
 from paperlib.errors import InputError
 from paperlib.evaluation.averages import as_weights
 from paperlib.models import RBM, PottsRBM
+from paperlib.models.files import Entry, dense, printable
 from paperlib.models.foreign import ForeignRBM, from_archive, is_archive, model_of, parse_names
 from paperlib.models.foreign.naming import IGNORE
-from paperlib.models.stored import COMPLETE, Entry, dense, listed, printable, read_stored
+from paperlib.models.stored import COMPLETE, listed, read_stored
 from paperlib.validation import (
     as_tensor,
     blocks,

@@ -27,9 +27,9 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.enumeration import can_enumerate, sum_over_states
+from paperlib.models.files import Entry, read_arrays
 from paperlib.models.posterior_sampling import Proposal, log_mean_weights
 from paperlib.models.rbm import RBM
-from paperlib.models.stored import Entry, read_stored
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import (
     all_states,
@@ -339,7 +339,7 @@ class DBN(UnnormalizedModel):
 
     @classmethod
     def _read(cls, path: Path) -> Mapping[str, Entry]:
-        return read_stored("path", path)
+        return read_arrays(path)
 
     def _visible(self, v: object) -> Tensor:
         return as_states("v", v, self.layers[0].weights, self.num_visible)

@@ -1,18 +1,22 @@
-"""Our own model files, `.safetensors`: tensors in, tensors out, and a checksum of their contents.
+"""Model files of three formats, `.safetensors`, `.npz` and `.mat`: named arrays in, named arrays out. Nothing is ever unpickled.
 
-Such a file of ours carries a checksum of its contents, which is verified when the file is read: a single flipped bit is
+A `.safetensors` file of ours carries a checksum of its contents, which is verified when the file is read: a single flipped bit is
 noticed. Files without one (older files of ours, or files from elsewhere) are read without this check.
+Files of other programs are read by the package `boltzmann_likelihood`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import os
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,9 +24,94 @@ from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.validation import require_finite
 
+#: An array, a number or text, for which a name in a file stands.
+Entry: TypeAlias = np.ndarray | Tensor | float | str
+
+_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# What the files of models with a known answer (`data/planted`) hold beside the parameters.
+BESIDE_A_MODEL = ("log_z", "draws", "provenance")
 # Metadata key under which a file keeps the checksum of everything else in it.
 _CHECKSUM = "contents_sha256"
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, Entry]:
+    """The named arrays of a `.safetensors`, `.npz` or `.mat` file (version 5).
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, of another format, or many times larger than it seems.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    readers = {".safetensors": read_safetensors, ".npz": _read_npz, ".mat": _read_matlab}
+    if suffix not in readers:
+        raise InputError(
+            f"path: expected a {', '.join(readers)} file, got {path.name!r}; "
+            "boltzmann_likelihood.read_model reads the files of other programs"
+        )
+    if not storage.is_file(path):
+        raise InputError(f"path: expected a model file, found none at {path}")
+    try:
+        return readers[suffix](path)
+    except InputError as error:
+        raise InputError(f"path: {str(error).removeprefix('path: ')}") from error
+    except PermissionError as error:
+        raise InputError(f"path: expected a readable file at {path}: {error.strerror}") from error
+    except Exception as error:  # each format's reader has its own exceptions
+        raise InputError(
+            f"path: expected an undamaged {suffix} file, could not read {path}: {first_line(error)}"
+        ) from error
+
+
+def _read_npz(path: Path) -> dict[str, Entry]:
+    with zipfile.ZipFile(path) as archive:
+        storage.require_modest(path, sum(member.file_size for member in archive.infolist()))
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def _read_matlab(path: Path) -> dict[str, Entry]:
+    from scipy.io import loadmat
+
+    return {name: value for name, value in loadmat(path).items() if not name.startswith("__")}
+
+
+def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
+    """The arrays with these names, of a model file that holds no others but those of `BESIDE_A_MODEL`."""
+    arrays = read_arrays(path)
+    if not set(names) <= set(arrays) <= {*names, *BESIDE_A_MODEL}:
+        raise InputError(
+            f"path: expected the arrays {', '.join(names)} in {path}, "
+            f"got {printable(', '.join(sorted(arrays)) or 'none')}; "
+            "boltzmann_likelihood.read_model finds a model among other arrays"
+        )
+    return {name: arrays[name] for name in names}
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an exception says, of at most 200 characters."""
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+
+
+def printable(text: str) -> str:
+    """A text with names from a file, which may hold any characters and have any length, for a message of one line."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def dense(name: str, value: Entry) -> Entry:
+    """An entry, if it is no tensor of another kind than of real numbers that are all in the file."""
+    if not isinstance(value, Tensor):
+        return value
+    plain = value.layout == torch.strided and value.device.type == "cpu" and value.dtype in _REAL
+    if not plain or value.numel() * value.element_size() > value.untyped_storage().nbytes():
+        raise InputError(
+            f"expected a dense tensor of real numbers as {name}, got {value.dtype}, {value.layout}, shape {list(value.shape)}"
+        )
+    return value.detach()
 
 
 @contextmanager

@@ -26,8 +26,7 @@ from torch import Tensor
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.models.files import as_stored
-from paperlib.models.stored import Entry, read_named
+from paperlib.models.files import Entry, as_stored, read_named
 from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
 from paperlib.numerics import softplus

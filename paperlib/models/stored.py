@@ -30,14 +30,10 @@ from torch import Tensor
 
 from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.models.files import read_safetensors
+from paperlib.models.files import Entry, first_line, printable, read_safetensors
 
-#: An array, a number or text, for which a name in a file stands.
-Entry: TypeAlias = np.ndarray | Tensor | float | str
 _Source: TypeAlias = Path | io.BytesIO
 
-_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-file"
 # What torch.save wrote before it wrote zip files.
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -126,7 +122,7 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
     except PermissionError as error:
         raise InputError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
     except Exception as error:  # each format's reader has its own exceptions
-        reason = _reason(error)
+        reason = first_line(error)
         if "pickle" in reason.lower() or "Python objects" in reason:
             reason = "it holds pickled objects, which can run any code"
         if kind == ".mat":
@@ -134,21 +130,6 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
         raise InputError(
             f"{name}: expected an undamaged {kind} file, could not read {path}: {reason}"
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-
-
-def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
-    """The entries of a model file that have these names."""
-    stored = read_stored("path", path)
-    extra = [name for name in stored if name not in names and not training_level(name)]
-    if extra or any(name not in stored for name in names):
-        raise InputError(
-            f"path: expected the arrays {', '.join(names)} in {path}, got {printable(', '.join(sorted(stored)) or 'none')}"
-        )
-    return {name: stored[name] for name in names}
 
 
 def plain_name(name: str) -> str:
@@ -179,24 +160,6 @@ def listed(arrays: Mapping[str, Entry]) -> str:
         for name, value in sorted(arrays.items())
     ]
     return printable(", ".join(parts) or "no arrays")
-
-
-def printable(text: str) -> str:
-    """A text with names from a file, which may hold any characters and have any length, for a message of one line."""
-    text = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return text if len(text) <= 200 else f"{text[:200]}..."
-
-
-def dense(name: str, value: Entry) -> Entry:
-    """An entry, if it is no tensor of another kind than of real numbers that are all in the file."""
-    if not isinstance(value, Tensor):
-        return value
-    plain = value.layout == torch.strided and value.device.type == "cpu" and value.dtype in _REAL
-    if not plain or value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        raise InputError(
-            f"expected a dense tensor of real numbers as {name}, got {value.dtype}, {value.layout}, shape {list(value.shape)}"
-        )
-    return value.detach()
 
 
 def _format(source: _Source, path: Path) -> str:
@@ -326,7 +289,7 @@ def _read_skops(source: _Source, path: Path) -> Mapping[str, Entry]:
         estimator = skops.io.loads(data, trusted=[])
     except Exception as error:  # skops raises whatever its parts raise
         raise InputError(
-            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {_reason(error)}"
+            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {first_line(error)}"
         ) from error
     fitted = {
         name: value
@@ -491,7 +454,7 @@ class _Hdf5(UserDict[str, Entry]):
             if re.search("filter|plugin", str(error)):
                 expected = "data that are compressed by gzip, lzf or not at all"
             raise InputError(
-                f"{self.argument}: expected {expected}, could not read {name} in {self.path}: {_reason(error)}"
+                f"{self.argument}: expected {expected}, could not read {name} in {self.path}: {first_line(error)}"
             ) from error
 
     def _read(self, file: Any, name: str) -> Entry:

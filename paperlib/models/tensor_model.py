@@ -11,8 +11,14 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.models.files import tensors_checksum, write_safetensors
-from paperlib.models.stored import Entry, dense, printable, read_named
+from paperlib.models.files import (
+    Entry,
+    dense,
+    printable,
+    read_named,
+    tensors_checksum,
+    write_safetensors,
+)
 
 
 class TensorModel:

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from paperlib.errors import InputError
+from paperlib.models.files import Entry
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.foreign.spins import binary_from_spins
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
-from paperlib.models.stored import Entry, listed, read_stored
+from paperlib.models.stored import listed, read_stored
 from paperlib.validation import as_tensor
 
 # A message names all updates if there are at most this many.

@@ -21,17 +21,10 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.models.dbm import DBM
 from paperlib.models.dbn import DBN
+from paperlib.models.files import Entry, dense, printable
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
-from paperlib.models.stored import (
-    Entry,
-    NoDataError,
-    dense,
-    listed,
-    plain_name,
-    printable,
-    training_level,
-)
+from paperlib.models.stored import NoDataError, listed, plain_name, training_level
 from paperlib.validation import as_float_tensor
 
 WEIGHTS, VISIBLE, HIDDEN, IGNORE = "weights", "visible", "hidden", "ignore"

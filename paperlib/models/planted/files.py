@@ -19,9 +19,9 @@ from torch import Tensor
 
 from paperlib import storage
 from paperlib.errors import InputError
+from paperlib.models.files import read_named
 from paperlib.models.planted.planted_model import Planted
 from paperlib.models.rbm import RBM
-from paperlib.models.stored import read_named
 from paperlib.validation import as_binary, as_tensor, require_finite, require_shape
 
 
