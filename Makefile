@@ -27,11 +27,11 @@ help: ## list the commands
 
 install: $(BOOK) ## make .venv with the pinned packages
 
-$(BOOK): pyproject.toml book/companion/pyproject.toml constraints.txt
+$(BOOK): pyproject.toml likelihood/pyproject.toml book/companion/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
 	@echo "Installing the pinned packages of the book in .venv (1.6 GB), which takes about a minute."
 	$(PYTHON) -m venv .venv
-	$(INSTALL) '.[plot,hdf5,cluster]' --editable './book/companion[book]'
+	$(INSTALL) . --editable './likelihood[plot,hdf5,cluster]' --editable './book/companion[book]'
 	@touch $@
 
 $(LAB): $(BOOK)
@@ -93,5 +93,5 @@ serve: ## show the built book at http://localhost:8000
 	$(PYTHON) -m http.server --directory _build/html --bind 127.0.0.1 8000
 
 clean: ## remove everything that was built, .venv included
-	rm -rf .venv _build {.,book/companion}/build {.,book/companion}/*.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv _build {.,likelihood,book/companion}/build {.,likelihood,book/companion}/*.egg-info .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

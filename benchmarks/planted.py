@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
+from boltzmann_likelihood import planted
 from paperlib import __version__, storage
-from paperlib.models import planted
 from paperlib.numerics import seeded_generator
 
 SINGLE = {"dtype": torch.float32}

@@ -12,7 +12,7 @@ a tractable distribution to a model, and estimators that walk a path and return 
 `paperlib.learning`     contrastive divergence, greedy learning of DBNs, DBMs, EM for mixtures
 `paperlib.annealing`    paths from a tractable distribution to a model, and schedules of beta
 `paperlib.estimators`   exact enumeration, importance sampling, AIS, RAISE, control variates, the bound on a DBN's ln p(v)
-`paperlib.evaluation`   the test log-probability of a model from a file, with a verdict
+`boltzmann_likelihood.evaluation`   the test log-probability of a model from a file, with a verdict
 ======================
 
 All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008): `W` [D, M], visible biases

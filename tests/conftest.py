@@ -11,7 +11,7 @@ from backends import backend  # noqa: F401
 from enumeration import random_rbm
 from evaluations import SMALL, draws
 
-from paperlib import cli
+from boltzmann_likelihood import cli
 
 # Files of a few tests that take tens of seconds each.
 LONGEST = {"test_faults", "test_no_crash"}
@@ -44,7 +44,7 @@ def tiny_rbm():
 @pytest.fixture
 def _estimated(monkeypatch):
     """Nothing is enumerated, however small."""
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 1)
+    monkeypatch.setattr("boltzmann_likelihood.evaluation.evaluation.EXACT_UNITS", 1)
     monkeypatch.setattr("paperlib.models.enumeration._WIDEST", 1)
 
 

@@ -8,7 +8,7 @@ import torch
 from enumeration import all_states, random_rbm
 from typer.testing import CliRunner
 
-from paperlib import cli
+from boltzmann_likelihood import cli
 from paperlib.numerics import seeded_generator
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)

@@ -22,7 +22,9 @@ from paperlib.keep import kept
 from paperlib.numerics import seeded_generator
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["paperlib.cli", "boltzmann_companion.training", "pytest", "nbformat"])
+FORKS.set_forkserver_preload(
+    ["boltzmann_likelihood.cli", "boltzmann_companion.training", "pytest", "nbformat"]
+)
 #: Folder, number of files and seconds, separated by `os.pathsep`; and whom to kill instead of the process itself.
 MOMENT, VICTIM = "TEST_FAULTS_MOMENT", "TEST_FAULTS_VICTIM"
 

@@ -11,19 +11,20 @@ from evaluations import draws, log_z_of_spins, recorded, run
 from writers import as_rbms
 
 from boltzmann_companion.studies.study import CASES, study_images
-from paperlib.errors import InputError
-from paperlib.estimators import exact_log_z, upper_bound_from_reached
-from paperlib.evaluation import audit, audit_evaluation, compare, evaluate
-from paperlib.evaluation.audit import (
+from boltzmann_likelihood import planted
+from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
+from boltzmann_likelihood.evaluation.audit import (
     CONSISTENT,
     EXIT_CODES,
     IMPOSSIBLE,
     NOT_SUPPORTED,
 )
-from paperlib.evaluation.evaluation import AnnealingRuns
-from paperlib.evaluation.report import describe_comparison
-from paperlib.evaluation.result import NOT_TRUSTED, Doubt, Evaluation, Judgement
-from paperlib.models import RBM, planted
+from boltzmann_likelihood.evaluation.evaluation import AnnealingRuns
+from boltzmann_likelihood.evaluation.report import describe_comparison
+from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Doubt, Evaluation, Judgement
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z, upper_bound_from_reached
+from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 SMALL = random_rbm(8, 5, seed=2)

@@ -26,12 +26,12 @@ from boltzmann_companion.studies import (
     training_paths,
     two_bumps,
 )
-from paperlib import annealing, datasets, estimators, evaluation, learning, mcmc, models, numerics
+from boltzmann_likelihood import evaluation, planted
+from paperlib import annealing, datasets, estimators, learning, mcmc, models, numerics
 from paperlib import variational as vi
 from paperlib.errors import InputError
 from paperlib.keep import kept
 from paperlib.kernels import draw_categories
-from paperlib.models import planted
 from paperlib.numerics import seeded_generator
 from paperlib.variational.recognition import Network
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet

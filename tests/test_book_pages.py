@@ -31,13 +31,13 @@ from enumeration import (
 from notebooks import BOOK, EACH_NOTEBOOK, NOTEBOOKS, ROOT, cells_of, nodes_of, prose_of, read
 from pybtex.database import parse_file
 
+import boltzmann_likelihood.evaluation
+import boltzmann_likelihood.planted
 import paperlib.annealing
 import paperlib.estimators
-import paperlib.evaluation
 import paperlib.learning
 import paperlib.mcmc
 import paperlib.models
-import paperlib.models.planted
 import paperlib.variational
 from boltzmann_companion.build.book import toc_pages
 from boltzmann_companion.build.glossary import defining_chapters
@@ -54,9 +54,9 @@ OF_THE_PAPERS = (
     paperlib.estimators,
     paperlib.learning,
     paperlib.models,
-    paperlib.models.planted,
+    boltzmann_likelihood.planted,
 )
-PACKAGES = (*OF_THE_PAPERS, paperlib.evaluation, paperlib.mcmc, paperlib.variational)
+PACKAGES = (*OF_THE_PAPERS, boltzmann_likelihood.evaluation, paperlib.mcmc, paperlib.variational)
 
 
 def public_names(packages):

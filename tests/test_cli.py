@@ -10,15 +10,15 @@ import typer
 from typer.testing import CliRunner
 
 import paperlib
-from paperlib.cli import _OF_THE_BOOK, app
-from paperlib.cli_options import Job, _said_of_parameters
+from boltzmann_likelihood.cli import _OF_THE_BOOK, app
+from boltzmann_likelihood.cli_options import Job, _said_of_parameters
 
 
 def command_that(raises):
     """Run a command whose body raises, in a process of its own."""
     script = f"""
         import sys
-        from paperlib import cli
+        from boltzmann_likelihood import cli
         from paperlib.errors import InputError, ReproductionError
 
         @cli.app.command()

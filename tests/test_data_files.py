@@ -11,10 +11,10 @@ import scipy.sparse
 import torch
 from writers import as_hdf5, as_idx, as_mat, as_matlab_73, as_npy, as_npz, as_pt, zipped
 
+from boltzmann_likelihood.files import read_images, read_model, read_sequences
+from boltzmann_likelihood.files.inputs import read_rows
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
-from paperlib.evaluation import read_images, read_model, read_sequences
-from paperlib.evaluation.inputs import read_rows
 from paperlib.models import PottsRBM
 
 D = 6

@@ -187,8 +187,8 @@ def test_every_chapter_imports_without_extras_of_the_companion():
 
 EVALUATE = """
 import numpy, sys
-from paperlib.evaluation import evaluate
-from paperlib.evaluation.report import as_dict
+from boltzmann_likelihood.evaluation import evaluate
+from boltzmann_likelihood.evaluation.report import as_dict
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 

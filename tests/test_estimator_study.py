@@ -28,9 +28,10 @@ from boltzmann_companion.studies.estimator_study import (
     trust_rows,
 )
 from boltzmann_companion.studies.known_models import KnownModel, in_hidden_mode, known_models
+from boltzmann_likelihood import planted
 from paperlib.estimators import exact_log_z
 from paperlib.estimators.estimate import UNIFORM_START
-from paperlib.models import RBM, planted
+from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 BUDGET = SMALLEST_BUDGET

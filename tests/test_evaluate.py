@@ -14,6 +14,20 @@ from evaluations import SMALL, draws, recorded
 from interruptions import interrupt_call
 
 from boltzmann_companion.studies.study import Case, Mode, study_images
+from boltzmann_likelihood.evaluation import annealing_runs, evaluate
+from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
+from boltzmann_likelihood.evaluation.averages import average_of
+from boltzmann_likelihood.evaluation.modes import ModeCheck, check_mode, mode_starts
+from boltzmann_likelihood.evaluation.picture import plot
+from boltzmann_likelihood.evaluation.report import as_dict, describe
+from boltzmann_likelihood.evaluation.result import (
+    AnnealingRun,
+    Doubt,
+    Effort,
+    FinishedRuns,
+    Judgement,
+)
+from boltzmann_likelihood.evaluation.verdict import Shortfall, find_warnings, judge, shortfall
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, start_bias
 from paperlib.datasets import base_rate_bias
@@ -24,20 +38,6 @@ from paperlib.estimators import (
     bracket,
     parallel_tempering,
 )
-from paperlib.evaluation import annealing_runs, evaluate
-from paperlib.evaluation.annealing_runs import AnnealingRuns
-from paperlib.evaluation.averages import average_of
-from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
-from paperlib.evaluation.picture import plot
-from paperlib.evaluation.report import as_dict, describe
-from paperlib.evaluation.result import (
-    AnnealingRun,
-    Doubt,
-    Effort,
-    FinishedRuns,
-    Judgement,
-)
-from paperlib.evaluation.verdict import Shortfall, find_warnings, judge, shortfall
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -583,7 +583,7 @@ def test_no_permission(monkeypatch, refusal):
     def refuse(path, *arguments, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("paperlib.models.stored._format", refuse)
+    monkeypatch.setattr("boltzmann_likelihood.files.stored._format", refuse)
     assert "path: expected a readable file" in refusal("evaluate m.npz --data t.npy")[0]
 
 

@@ -12,19 +12,14 @@ import torch
 from enumeration import random_dbm, random_potts, random_rbm
 from evaluations import recorded, run
 
+from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
+from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
+from boltzmann_likelihood.evaluation.audit import CONSISTENT
+from boltzmann_likelihood.evaluation.evaluation import Preparation
+from boltzmann_likelihood.evaluation.report import as_dict, describe
+from boltzmann_likelihood.files import read_sequences
 from paperlib.annealing import start_bias
 from paperlib.errors import InputError
-from paperlib.evaluation import (
-    audit,
-    audit_evaluation,
-    compare,
-    evaluate,
-    read_sequences,
-)
-from paperlib.evaluation.annealing_runs import AnnealingRuns
-from paperlib.evaluation.audit import CONSISTENT
-from paperlib.evaluation.evaluation import Preparation
-from paperlib.evaluation.report import as_dict, describe
 from paperlib.models import DBM, DBN, RBM, PottsRBM
 from paperlib.numerics import all_states, bernoulli_log_prob, seeded_generator
 
@@ -247,7 +242,7 @@ def test_data_of_categorical_units(tmp_path):
 def test_sequences_are_not_called_images(monkeypatch, exact):
     found = estimate("Potts")
     if exact:
-        monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 25)
+        monkeypatch.setattr("boltzmann_likelihood.evaluation.evaluation.EXACT_UNITS", 25)
         found = evaluate(MODELS["Potts"], case("Potts")[0])
     said = [describe(found), json.dumps(list(as_dict(found)["findings"])), as_dict(found)["quote"]]
     assert all("sequences" in text for text in (said[0], said[2]))
@@ -272,7 +267,9 @@ def test_wrong_sequences(tmp_path, rows, message):
 def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
     """ln p*(v) of a deep model may take a good part of the minutes."""
     clock, given = iter([100.0, 140.0]), []
-    monkeypatch.setattr("paperlib.evaluation.evaluation.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr(
+        "boltzmann_likelihood.evaluation.evaluation.time.perf_counter", lambda: next(clock)
+    )
     monkeypatch.setattr(
         AnnealingRuns, "affordable_tempering_steps", lambda _, seconds: given.append(seconds)
     )

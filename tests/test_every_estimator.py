@@ -8,6 +8,7 @@ import pytest
 import torch
 from enumeration import all_states, random_rbm
 
+from boltzmann_likelihood import planted
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import (
     ais,
@@ -19,7 +20,7 @@ from paperlib.estimators import (
     smc,
 )
 from paperlib.kernels import draw_bits
-from paperlib.models import DBN, planted
+from paperlib.models import DBN
 from paperlib.numerics import seeded_generator
 
 # Few: each step divides the chains and joins them again.

@@ -5,8 +5,8 @@ import pytest
 import torch
 from enumeration import random_dbm, random_potts, random_rbm
 
+from boltzmann_likelihood.files import read_model
 from paperlib.errors import InputError
-from paperlib.evaluation import read_model
 from paperlib.models import DBN, RBM, BernoulliMixture
 from paperlib.models.files import read_metadata
 

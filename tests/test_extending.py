@@ -17,11 +17,11 @@ from enumeration import all_states, assert_unbiased, log_z, random_rbm
 
 from boltzmann_companion.published import Cell, load_published
 from boltzmann_companion.records import read_record
+from boltzmann_likelihood.evaluation import evaluate
 from paperlib.annealing import AnnealingPath, BaseRatePath, base_rate_path, uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.datasets.binary_images import LOADERS
 from paperlib.estimators import ais, exact_log_z, parallel_tempering, raise_log_prob, smc
-from paperlib.evaluation import evaluate
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.numerics import seeded_generator
 

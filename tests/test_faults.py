@@ -16,7 +16,8 @@ from faults import FORKS, MOMENT, VICTIM, anneal
 from notebooks import notebook
 
 from boltzmann_companion.recipes import store_model, train_recipe
-from paperlib import cli, storage
+from boltzmann_likelihood import cli
+from paperlib import storage
 from paperlib.models import RBM
 from paperlib.models.files import read_safetensors
 

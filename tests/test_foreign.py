@@ -9,11 +9,10 @@ from rbms.io import load_params
 from rbms.training.pcd import train
 from writers import as_hdf5, as_julia, as_rbms, rbms_update
 
+from boltzmann_likelihood.files import archive_updates, binary_from_spins, read_model
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
-from paperlib.evaluation import read_model
 from paperlib.models import RBM, PottsRBM
-from paperlib.models.foreign import archive_updates, binary_from_spins
 from paperlib.numerics import all_states, seeded_generator
 
 MODEL = random_rbm(6, 4, seed=3)

@@ -17,6 +17,7 @@ from philox import philox
 from pretend_gpu import PretendGenerator
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from boltzmann_likelihood.evaluation import evaluate
 from paperlib import keep
 from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, base_rate_path, uniform_betas
 from paperlib.annealing.walk import walk
@@ -32,7 +33,6 @@ from paperlib.estimators import (
     raise_run,
     shards,
 )
-from paperlib.evaluation import evaluate
 from paperlib.kernels import draw_bits
 from paperlib.kernels.products import binary_product
 from paperlib.kernels.replay import _RecordedStep
@@ -325,7 +325,7 @@ def test_functions_of_an_rbm_work_where_it_is(device):
 
 
 def test_evaluation_of_a_model_on_a_gpu(device, monkeypatch):
-    monkeypatch.setattr("paperlib.evaluation.annealing_runs._GPU_PILOT_STEPS", 20)
+    monkeypatch.setattr("boltzmann_likelihood.evaluation.annealing_runs._GPU_PILOT_STEPS", 20)
     small = evaluate(models(device)[0], VECTORS, progress=False)
     assert small.exact.log_z == pytest.approx(log_z(models("cpu")[0]), abs=1e-4)
     images = draw_bits(torch.full((40, 30), 0.4), seeded_generator(1))

@@ -7,12 +7,12 @@ import torch
 from enumeration import all_states, assert_rates, random_dbm, random_rbm
 
 from boltzmann_companion.studies.study import _PARTS, DeepCase, holds_truth, study
+from boltzmann_likelihood.evaluation import compare, evaluate
+from boltzmann_likelihood.evaluation.hidden_layers import HiddenLayers
 from paperlib.annealing import PosteriorPath, uniform_betas
 from paperlib.annealing.walk import walk_moving_first
 from paperlib.errors import InputError
 from paperlib.estimators import ais
-from paperlib.evaluation import compare, evaluate
-from paperlib.evaluation.hidden_layers import HiddenLayers
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 

@@ -26,8 +26,8 @@ from writers import (
     zipped,
 )
 
+from boltzmann_likelihood.files import read_images, read_model
 from paperlib.errors import InputError
-from paperlib.evaluation import read_images, read_model
 from paperlib.models import RBM
 
 D, M = 6, 4

@@ -28,6 +28,7 @@ from boltzmann_companion.studies import (
 from boltzmann_companion.studies import study as evaluate_study
 from boltzmann_companion.studies.known_models import KnownModel
 from boltzmann_companion.studies.study import Case, FullSizeCase
+from boltzmann_likelihood.planted import read_planted
 from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
@@ -37,7 +38,6 @@ from paperlib.keep import Part, Work, kept, remembered, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
 from paperlib.models import DBM, DBN
-from paperlib.models.planted import read_planted
 from paperlib.numerics import seeded_generator
 
 ARCHIVES = Path(__file__).parents[1] / "data" / "shards"

@@ -17,7 +17,7 @@ with open("/proc/self/status") as status:
 """
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak")
 EVALUATE = """
-from paperlib.cli import app
+from boltzmann_likelihood.cli import app
 sys.argv = ["paperlib", "evaluate", "model.npz", "--data", "images.npy", "--train", "images.npy", *sys.argv[1:]]
 app(standalone_mode=False)
 """

@@ -28,8 +28,8 @@ from writers import (
     rbms_update,
 )
 
+from boltzmann_likelihood.files import read_checkpoints, read_model
 from paperlib.errors import InputError
-from paperlib.evaluation import read_checkpoints, read_model
 from paperlib.models import DBM, DBN, RBM, PottsRBM
 
 RNG = np.random.default_rng(1)

@@ -17,9 +17,9 @@ from sklearn.neural_network import BernoulliRBM
 from test_foreign import train_archive
 from writers import as_julia
 
+from boltzmann_likelihood.evaluation.audit import EXIT_CODES
+from boltzmann_likelihood.files import read_model
 from paperlib.estimators import exact_log_z
-from paperlib.evaluation import read_model
-from paperlib.evaluation.audit import EXIT_CODES
 from paperlib.storage import repository_root
 
 BOOK, FIGURES = (repository_root() / name for name in ("book", "figures"))

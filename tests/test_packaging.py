@@ -23,8 +23,8 @@ from evaluations import SMALL
 import paperlib
 from boltzmann_companion import model_store
 from boltzmann_companion.recipes import RECIPES, load_model
+from boltzmann_likelihood.cli import _OF_THE_BOOK
 from paperlib import storage
-from paperlib.cli import _OF_THE_BOOK
 from paperlib.models import RBM
 
 ROOT = Path(__file__).parents[1]
@@ -282,7 +282,7 @@ def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):
 
 ONE_AFTER_THE_OTHER = """
 import sys
-from paperlib import cli
+from boltzmann_likelihood import cli
 
 for line in {lines}:
     sys.argv[1:] = line.split()

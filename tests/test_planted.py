@@ -14,10 +14,11 @@ from enumeration import all_states, log_z, random_rbm, state_numbers
 from scipy.stats import chi2
 
 from benchmarks import planted as published
+from boltzmann_likelihood import planted
+from boltzmann_likelihood.evaluation import evaluate
+from boltzmann_likelihood.planted.ising import _CRITICAL_COUPLING, _draw_spins, _ising_log_z
 from paperlib.estimators import exact_log_z
-from paperlib.evaluation import evaluate
-from paperlib.models import RBM, planted
-from paperlib.models.planted.ising import _CRITICAL_COUPLING, _draw_spins, _ising_log_z
+from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 FOLDER = Path(__file__).parents[1] / "data" / "planted"

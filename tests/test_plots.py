@@ -15,8 +15,8 @@ from matplotlib.patches import Circle, FancyArrowPatch
 from boltzmann_companion.figures.brackets import draw_models
 from boltzmann_companion.plots import draw_chain, label_logarithmic, look_of
 from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
+from boltzmann_likelihood.evaluation.picture import LOOKS
 from paperlib.errors import InputError
-from paperlib.evaluation.picture import LOOKS
 from paperlib.storage import companion_folder
 from tests.players import KINDS
 

@@ -12,7 +12,7 @@ from enumeration import random_rbm
 from evaluations import run
 from typer.testing import CliRunner
 
-from paperlib import cli
+from boltzmann_likelihood import cli
 from paperlib.datasets import binarize
 from paperlib.estimators import exact_log_z
 from paperlib.storage import repository_root

@@ -12,16 +12,16 @@ from evaluations import SMALL, draws, log_z_of_spins, recorded, run
 from writers import as_rbms
 
 from boltzmann_companion.recipes import load_model
+from boltzmann_likelihood.evaluation import evaluate, quote
+from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
+from boltzmann_likelihood.evaluation.audit import EXIT_CODES
+from boltzmann_likelihood.evaluation.baselines import baselines_of
+from boltzmann_likelihood.evaluation.picture import plot
+from boltzmann_likelihood.evaluation.report import as_dict, describe
+from boltzmann_likelihood.evaluation.result import Doubt, Judgement
+from boltzmann_likelihood.evaluation.verdict import rounded_up
 from paperlib import __version__
 from paperlib.datasets import binary_images
-from paperlib.evaluation import evaluate, quote
-from paperlib.evaluation.annealing_runs import AnnealingRuns
-from paperlib.evaluation.audit import EXIT_CODES
-from paperlib.evaluation.baselines import baselines_of
-from paperlib.evaluation.picture import plot
-from paperlib.evaluation.report import as_dict, describe
-from paperlib.evaluation.result import Doubt, Judgement
-from paperlib.evaluation.verdict import rounded_up
 from paperlib.models import DBN
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state

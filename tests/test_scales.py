@@ -7,14 +7,14 @@ import pytest
 import torch
 from enumeration import random_rbm
 
+from boltzmann_likelihood.evaluation import audit_evaluation, compare, evaluate, evaluate_training
+from boltzmann_likelihood.evaluation.audit import IMPOSSIBLE
+from boltzmann_likelihood.evaluation.averages import ImageAverage
+from boltzmann_likelihood.evaluation.precision import evaluated
+from boltzmann_likelihood.evaluation.report import describe, describe_training
+from boltzmann_likelihood.evaluation.result import FinishedRuns
+from boltzmann_likelihood.evaluation.verdict import impossible
 from paperlib.errors import InputError
-from paperlib.evaluation import audit_evaluation, compare, evaluate, evaluate_training
-from paperlib.evaluation.audit import IMPOSSIBLE
-from paperlib.evaluation.averages import ImageAverage
-from paperlib.evaluation.precision import evaluated
-from paperlib.evaluation.report import describe, describe_training
-from paperlib.evaluation.result import FinishedRuns
-from paperlib.evaluation.verdict import impossible
 from paperlib.models import RBM
 from paperlib.numerics import all_states, seeded_generator
 
@@ -211,7 +211,7 @@ def test_an_average_above_zero_by_more_than_its_error_is_impossible(interval, ca
 def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
     """Whatever made ln Z too small by 200 nats, no command gives a number to quote."""
     case = known(4, 5, torch.float64, usual=1.0)
-    name = "paperlib.evaluation.evaluation.exact_log_z"
+    name = "boltzmann_likelihood.evaluation.evaluation.exact_log_z"
     monkeypatch.setattr(name, lambda *_, **__: case.log_z - 200)
     options = {"steps": 32, "tempering_steps": 5_000, "progress": False}
     if not exact:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from enumeration import all_states, normal, random_dbm, random_rbm
 
+from boltzmann_likelihood.evaluation import evaluate
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias, binarize
 from paperlib.errors import InputError
@@ -18,7 +19,6 @@ from paperlib.estimators import (
     raise_log_prob,
     raise_run,
 )
-from paperlib.evaluation import evaluate
 from paperlib.keep import kept
 from paperlib.learning import (
     ContrastiveDivergence,

@@ -23,11 +23,11 @@ from boltzmann_companion.studies.study import (
     study,
     study_images,
 )
+from boltzmann_likelihood.evaluation import evaluate
+from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, exact_log_z
-from paperlib.evaluation import evaluate
-from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.learning import ContrastiveDivergence
 from paperlib.numerics import seeded_generator
 

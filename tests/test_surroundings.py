@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from boltzmann_likelihood.evaluation import compare, evaluate, evaluate_training
 from paperlib import provenance
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import InputError
@@ -23,7 +24,6 @@ from paperlib.estimators import (
     raise_log_prob,
     smc,
 )
-from paperlib.evaluation import compare, evaluate, evaluate_training
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 
@@ -168,8 +168,8 @@ def test_sigterm_ends_a_run_with_its_report(tmp_path):
     """Sent twice at once, as `timeout` does, in the second part of a run."""
     script = """if True:
         import os, signal, sys
-        from paperlib import cli
-        from paperlib.evaluation.annealing_runs import AnnealingRuns
+        from boltzmann_likelihood import cli
+        from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
         temper = AnnealingRuns._temper
         def stopped(*arguments, **named):
             for _ in range(2):

@@ -15,20 +15,21 @@ from evaluations import recorded
 from interruptions import interrupt_call
 from writers import as_hdf5, rbms_update
 
-from paperlib.errors import InputError
-from paperlib.estimators import exact_hidden_samples
-from paperlib.evaluation import (
+from boltzmann_likelihood import planted
+from boltzmann_likelihood.evaluation import (
     annealing_runs,
     compare,
     evaluate,
     evaluate_training,
     evaluation,
-    read_checkpoints,
     training,
 )
-from paperlib.evaluation.report import describe_training, training_as_dict
-from paperlib.evaluation.training import evenly
-from paperlib.models import DBN, RBM, planted
+from boltzmann_likelihood.evaluation.report import describe_training, training_as_dict
+from boltzmann_likelihood.files import read_checkpoints
+from boltzmann_likelihood.files.checkpoint_files import evenly
+from paperlib.errors import InputError
+from paperlib.estimators import exact_hidden_samples
+from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 
 D, M = 7, 4

@@ -9,12 +9,13 @@ import torch
 from enumeration import all_states, log_z, random_rbm
 from evaluations import SMALL, recorded
 
+from boltzmann_likelihood.evaluation import audit, compare, evaluate
+from boltzmann_likelihood.evaluation.averages import as_weights
+from boltzmann_likelihood.evaluation.baselines import baselines_of
+from boltzmann_likelihood.files import read_weights
 from paperlib.datasets import base_rate_bias
 from paperlib.errors import InputError
 from paperlib.estimators import PartitionEstimate, ReverseEstimate, bracket
-from paperlib.evaluation import audit, compare, evaluate, read_weights
-from paperlib.evaluation.averages import as_weights
-from paperlib.evaluation.baselines import baselines_of
 from paperlib.numerics import seeded_generator
 
 OTHER = random_rbm(8, 5, 2)

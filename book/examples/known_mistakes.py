@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from boltzmann_companion.recipes import load_model
+from boltzmann_likelihood.evaluation import audit
 from paperlib.datasets import binary_images
 from paperlib.estimators import (
     PartitionEstimate,
@@ -17,7 +18,6 @@ from paperlib.estimators import (
     exact_hidden_samples,
     exact_log_z,
 )
-from paperlib.evaluation import audit
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 

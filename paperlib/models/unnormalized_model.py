@@ -1,4 +1,4 @@
-"""What annealing, enumeration and `paperlib.evaluation` ask of a model. A new kind of model answers these questions."""
+"""What annealing, enumeration and `boltzmann_likelihood.evaluation` ask of a model. A new kind of model answers these questions."""
 
 from __future__ import annotations
 

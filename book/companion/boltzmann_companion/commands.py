@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from boltzmann_companion import DEVICE
+from boltzmann_likelihood.cli_options import command
 from paperlib import storage
-from paperlib.cli_options import command
 from paperlib.errors import InputError
 
 if TYPE_CHECKING:

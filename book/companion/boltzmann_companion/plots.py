@@ -15,8 +15,8 @@ from matplotlib.patches import Circle, FancyArrowPatch
 from matplotlib.ticker import LogLocator, NullLocator
 from torch import Tensor
 
+from boltzmann_likelihood.evaluation.picture import EXACT, LOOKS
 from paperlib.errors import InputError
-from paperlib.evaluation.picture import EXACT, LOOKS
 from paperlib.validation import require_shape
 
 # Okabe & Ito's colours without the light ones, which vanish on white.

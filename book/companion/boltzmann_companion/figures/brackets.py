@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 from boltzmann_companion.claims.checks import Row, Rows
 from boltzmann_companion.plots import look_of
 from boltzmann_companion.rows import by_model, columns, grouped
-from paperlib.evaluation.picture import EXACT
+from boltzmann_likelihood.evaluation.picture import EXACT
 
 
 def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:

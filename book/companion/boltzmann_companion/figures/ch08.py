@@ -28,7 +28,7 @@ from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
 from boltzmann_companion.tables import Table
-from paperlib.evaluation.picture import EXACT
+from boltzmann_likelihood.evaluation.picture import EXACT
 
 
 def course(

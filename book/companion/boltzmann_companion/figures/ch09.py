@@ -13,7 +13,7 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE
 from boltzmann_companion.rows import columns, where
-from paperlib.evaluation.picture import LOOKS
+from boltzmann_likelihood.evaluation.picture import LOOKS
 
 
 def averages(

@@ -13,7 +13,7 @@ from boltzmann_companion.plots import look_of
 from boltzmann_companion.rows import grouped, where
 from boltzmann_companion.studies.study import OUTCOMES, STARTS, holds_truth, trusted_rows
 from boltzmann_companion.tables import Table, format_value
-from paperlib.evaluation.picture import EXACT, LOOKS
+from boltzmann_likelihood.evaluation.picture import EXACT, LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

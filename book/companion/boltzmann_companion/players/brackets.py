@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from boltzmann_companion.players.page import Player, player, svg
 from boltzmann_companion.tables import format_value
+from boltzmann_likelihood.evaluation.picture import LOOKS
 from paperlib.errors import InputError
-from paperlib.evaluation.picture import LOOKS
 
 # Size of the drawing in its own units, where the plotting area begins and ends, and how far both sides stand from their K, so that error
 # bars do not hide each other.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from boltzmann_companion.players.page import Player, player, select, svg
+from boltzmann_likelihood.evaluation.picture import LOOKS
 from paperlib.errors import InputError
-from paperlib.evaluation.picture import LOOKS
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the density and the lanes begin and end.

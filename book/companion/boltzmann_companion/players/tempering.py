@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import torch
 
 from boltzmann_companion.players.page import Player, player, select, svg
+from boltzmann_likelihood.evaluation.picture import LOOKS
 from paperlib.errors import InputError
-from paperlib.evaluation.picture import LOOKS
 from paperlib.validation import ArrayLike, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the plotting area begins and ends.

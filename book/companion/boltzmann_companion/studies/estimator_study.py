@@ -101,7 +101,7 @@ def run_study(
     Examples
     --------
     >>> import torch
-    >>> from paperlib.models import planted
+    >>> from boltzmann_likelihood import planted
     >>> rbm, log_z, _ = planted.ising_2d(3)
     >>> model = KnownModel("small", "planted", rbm, log_z, torch.zeros(9))
     >>> [found] = run_study([model], {2_000: 1}, estimators=["AIS"], progress=False)

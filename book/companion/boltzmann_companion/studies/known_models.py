@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.profiles import Profile, get_profile
+from boltzmann_likelihood import planted
+from boltzmann_likelihood.planted import Planted, read_planted
 from paperlib import storage
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_mnist_2008
 from paperlib.datasets.binarization import base_rate_bias
 from paperlib.estimators import exact_log_z
-from paperlib.models import RBM, planted
-from paperlib.models.planted import Planted, read_planted
+from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 _ENUMERATED = ("mnist-cd1-20", "mnist-cd1-25", "mnist-cd3-25", "mnist-pcd-20")

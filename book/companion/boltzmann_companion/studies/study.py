@@ -33,25 +33,25 @@ from tqdm import tqdm
 
 from boltzmann_companion.claims.checks import inside
 from boltzmann_companion.recipes import load_model
+from boltzmann_likelihood.evaluation.evaluation import evaluate
+from boltzmann_likelihood.evaluation.modes import mode_starts
+from boltzmann_likelihood.files.inputs import read_model
+from boltzmann_likelihood.planted.components import (
+    mode_weights,
+    plant_mode,
+    random_pattern,
+    side_by_side,
+)
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, start_bias
 from paperlib.datasets import binary_images, cache_folder, load_authors_rbm, load_mnist_2008
 from paperlib.datasets.images import data_folders
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z, parallel_tempering
-from paperlib.evaluation.evaluation import evaluate
-from paperlib.evaluation.inputs import read_model
-from paperlib.evaluation.modes import mode_starts
 from paperlib.keep import remembered
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM
-from paperlib.models.planted.components import (
-    mode_weights,
-    plant_mode,
-    random_pattern,
-    side_by_side,
-)
 from paperlib.numerics import all_states, seeded_generator
 
 # Nats beyond which an estimate is called wrong; `evaluate` does not report a gap up to this size.
@@ -378,7 +378,7 @@ _MNIST_EVERY = 11
 def held_out_cases() -> tuple[Case, ...]:
     """44 models whose recipe, tampering and planted mode were drawn at random, always the same ones.
 
-    `CASES` were looked at while the rule of `paperlib.evaluation.verdict` was made, so what it achieves on them is too good. These are the
+    `CASES` were looked at while the rule of `boltzmann_likelihood.evaluation.verdict` was made, so what it achieves on them is too good. These are the
     fifth draw. The first one had a mode that several units hold together, for which the search did not look yet. The second was looked at
     when the rule was derived anew. The third had a mode of many parts between which no chain moves, and parallel tempering from one of them
     knew that part alone. The fourth was evaluated before a run from images settled what RAISE says.

@@ -1,0 +1,362 @@
+"""The `paperlib` command: what a model of the user's own is worth, and behind it the commands of the book."""
+
+from __future__ import annotations
+
+import errno
+import io
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from boltzmann_likelihood.cli_options import Job, ModelArgument, command, require_files
+from paperlib import __version__, storage
+from paperlib.errors import InputError, ReproductionError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from boltzmann_likelihood.files import ForeignRBM
+
+# The book's companion brings these; without it, they say how to get it.
+_OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
+
+
+class _Commands(TyperGroup):
+    """The commands of the library, and those that other installed packages bring."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in _OF_THE_BOOK:
+            raise InputError(
+                f"{cmd_name}: expected the package boltzmann-companion to be installed, which brings this command "
+                "(in a clone of the repository: make install, or pip install ./book/companion)"
+            )
+        return found
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="How probable are these images under this Boltzmann machine? evaluate, audit, compare and training say it of models of your own; "
+    "the other commands are for the book.",
+)
+
+# What the machine refuses: a folder without permission, a file system that is read-only or full. None of it is a bug of ours.
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+
+
+@command(app)
+def evaluate(
+    model: ModelArgument, job: Job, *, tolerance: float = 0.01, plot: Path | None = None
+) -> None:
+    """The average test log-probability of a model, with its error and a verdict on it.
+
+    Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, two other estimates, are looked at for
+    reasons to doubt it. Ctrl-C ends the run with the estimate so far.
+
+    Parameters
+    ----------
+    tolerance : NATS
+        Stop before the minutes are over where a trusted interval is no wider.
+    plot : FILE
+        Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.
+    """
+    from boltzmann_likelihood.evaluation import evaluate as evaluate_model
+    from boltzmann_likelihood.evaluation.audit import audit_evaluation
+    from boltzmann_likelihood.evaluation.picture import plot as plot_evaluation
+    from boltzmann_likelihood.evaluation.report import (
+        as_dict,
+        audit_verdict,
+        describe,
+        describe_stored,
+    )
+
+    require_files(job, {"model": model}, plot=plot)
+    [found] = job.read_models(model)
+    test_images, options = _inputs(job, found)
+    moved = found.rbm.to(job.device)
+    result = evaluate_model(moved, test_images, tolerance=tolerance, **options)
+    typer.echo(describe(result, job.binarization))
+    record = as_dict(result, job.binarization)
+    record["run"] = job.record("evaluate", {"model": model}, [result], {})
+    if found.stored_log_z is not None:
+        weights = options["weights"]
+        kept = test_images if weights is None else test_images[weights > 0]
+        stored = audit_evaluation(
+            moved, kept, result, found.stored_log_z, log_z_offset=found.log_z_offset
+        )
+        typer.echo(describe_stored(stored))
+        record["stored_log_z"] = audit_verdict(stored)
+    _write_json(job.json, record)
+    _write("plot", plot, lambda file: plot_evaluation(result).savefig(file))
+
+
+@command(app, own_after="train")
+def audit(
+    model: ModelArgument,
+    job: Job,
+    *,
+    claimed_log_z: float | None = None,
+    claimed_log_prob: float | None = None,
+    tolerance: float = 0.1,
+) -> None:
+    """Can this ln Z, or this test log-probability, be true? Impossible, not supported, or consistent.
+
+    Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported,
+    and 4 for impossible; 2 means an input that cannot be used.
+
+    Parameters
+    ----------
+    claimed_log_z : NATS
+        The ln Z in question, of the model as the file has it.
+    claimed_log_prob : NATS
+        Or the average ln p(v) of the test images in question.
+    tolerance : NATS
+        How far off a claim may be and still count as consistent.
+    """
+    from boltzmann_likelihood.evaluation import audit as audit_claim
+    from boltzmann_likelihood.evaluation.audit import EXIT_CODES
+    from boltzmann_likelihood.evaluation.report import as_dict, audit_verdict, describe_audit
+
+    require_files(job, {"model": model})
+    claims = {
+        "claimed-log-z": claimed_log_z,
+        "claimed-log-prob": claimed_log_prob,
+        "tolerance": tolerance,
+    }
+    [found] = job.read_models(model)
+    test_images, options = _inputs(job, found)
+    if claimed_log_z is None and claimed_log_prob is None:
+        claimed_log_z = found.stored_log_z
+        if claimed_log_z is None:
+            raise InputError(
+                f"claimed-log-z: expected it, or --claimed-log-prob, since {model} stores no ln Z of its own"
+            )
+    result = audit_claim(
+        found.rbm.to(job.device),
+        test_images,
+        claimed_log_z=claimed_log_z,
+        claimed_log_prob=claimed_log_prob,
+        tolerance=tolerance,
+        log_z_offset=found.log_z_offset,
+        **options,
+    )
+    typer.echo(describe_audit(result))
+    run = job.record("audit", {"model": model}, [result.evaluation], claims)
+    record = {**audit_verdict(result), "evaluation": as_dict(result.evaluation), "run": run}
+    _write_json(job.json, record)
+    raise typer.Exit(EXIT_CODES[result.verdict])
+
+
+@command(app)
+def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
+    """Compare two models: which gives the test images the higher probability, and whether that could be chance.
+
+    The difference is taken image by image, and its error includes those of both ln Z. The minutes are for both models together.
+    """
+    from boltzmann_likelihood.evaluation import compare as compare_models
+    from boltzmann_likelihood.evaluation.report import comparison_as_dict, describe_comparison
+
+    models = {"model": first, "second": second}
+    require_files(job, models)
+    of_first, of_second = job.read_models(first, second)
+    test_images, options = _inputs(job, of_first)
+    job.read_rows(of_second)
+    if of_first.spin_visible != of_second.spin_visible:
+        raise InputError("second: expected the same kind of visible units as the first model has")
+    _say_origin("Second model", of_second)
+    one, other = (each.rbm.to(job.device) for each in (of_first, of_second))
+    result = compare_models(one, other, test_images, **options)
+    typer.echo(describe_comparison(result))
+    run = job.record("compare", models, [result.first, result.second], {})
+    _write_json(job.json, {**comparison_as_dict(result), "run": run})
+
+
+@command(app)
+def training(
+    models: list[Path],
+    job: Job,
+    *,
+    updates: str | None = None,
+    at_most: Annotated[int, typer.Option(min=1)] = 20,
+    csv: Path | None = None,
+    plot: Path | None = None,
+) -> None:
+    """Where along its training was a model best? The test log-probability of every checkpoint, with intervals and a verdict.
+
+    All checkpoints get a quarter of the minutes, and those that could be best the rest. Says whether the best one can be told from its
+    neighbours. Ctrl-C ends the run with the results so far.
+
+    Parameters
+    ----------
+    models : MODELS
+        An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training.
+    updates : N,N,...
+        Which updates of an archive; by default all.
+    at_most : N
+        Largest number of checkpoints to take, evenly spaced.
+    csv : FILE
+        Also write the table as CSV.
+    plot : FILE
+        Also draw the curve, as .svg, .png or .pdf.
+    """
+    from csv import DictWriter
+
+    from boltzmann_likelihood.evaluation import evaluate_training
+    from boltzmann_likelihood.evaluation.picture import plot_training
+    from boltzmann_likelihood.evaluation.report import describe_training, training_as_dict
+    from boltzmann_likelihood.files import read_checkpoints
+
+    named = {f"model_{number}": path for number, path in enumerate(models, start=1)}
+    require_files(job, named, csv=csv, plot=plot)
+    chosen = None if updates is None else _whole_numbers("updates", updates)
+    left_out: list[str] = []
+    [found] = job.read(
+        lambda: read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
+    )
+    test_images, options = _inputs(job, next(iter(found.values())), "First model")
+    result = evaluate_training(
+        [checkpoint.rbm.to(job.device) for checkpoint in found.values()],
+        test_images,
+        names=list(found),
+        left_out=left_out.append,
+        **options,
+    )
+    claims = {
+        name: checkpoint.stored_log_z - checkpoint.log_z_offset
+        for name, checkpoint in found.items()
+        if checkpoint.stored_log_z is not None
+    }
+    for line in left_out:
+        typer.echo(line)
+    typer.echo(describe_training(result, claims))
+    record = training_as_dict(result, claims) | {"left_out": left_out, "seed": job.seed}
+    own = {"minutes": job.minutes, "steps": job.steps, "tempering-steps": job.tempering_steps}
+    own |= {"updates": updates, "at-most": at_most}
+    record["run"] = job.record("training", named, [], own)
+    _write_json(job.json, record)
+
+    def write_table(file: Path) -> None:
+        # the names of files as they are, also where ASCII is forced
+        with file.open("w", encoding="utf-8", errors="surrogateescape", newline="") as text:
+            writer = DictWriter(text, record["checkpoints"][0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(record["checkpoints"])
+
+    _write("csv", csv, write_table)
+    _write("plot", plot, lambda file: plot_training(result).savefig(file))
+
+
+def _whole_numbers(name: str, text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise InputError(f"{name}: expected whole numbers with commas between them, got {text!r}")
+    return [int(part) for part in parts]
+
+
+def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor, dict[str, Any]]:
+    """Test images for a model and further arguments; prints where the model is from, and what was changed on the way."""
+    from paperlib.numerics import seeded_generator
+
+    test_images, train_images, weights, notes = job.read_rows(found)
+    _say_origin(called, found, notes)
+    options = {
+        "train": train_images,
+        "minutes": job.minutes,
+        "generator": seeded_generator(job.seed, job.device),
+        "steps": job.steps,
+        "tempering_steps": job.tempering_steps,
+        "weights": weights,
+    }
+    return test_images, options
+
+
+def _say_origin(called: str, found: ForeignRBM, notes: Sequence[str] = ()) -> None:
+    """Print where a model is from, and what was changed on the way, of it and of the images."""
+    said = [*found.notes, *notes]
+    typer.echo(" ".join([f"{called}: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
+
+
+def _write_json(file: Path | None, result: dict[str, Any]) -> None:
+    import json
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
+
+    _write("json", file, write)
+
+
+def _write(name: str, path: Path | None, write: Callable[[Path], object]) -> None:
+    """Write a file, if the user asked for it, whole or not at all.
+
+    A full disk or a folder without permission becomes an `InputError`, which the command shows as one sentence.
+    """
+    if path is None:
+        return
+    try:
+        with storage.atomic_path(path) as temporary:
+            write(temporary)
+    except OSError as error:
+        raise InputError(
+            f"{name}: expected to be able to write {path}: {error.strerror}"
+        ) from error
+
+
+for _package in entry_points(group="paperlib.commands"):
+    app.add_typer(_package.load())
+
+
+def main() -> None:
+    """Run the command. SIGTERM, which a queue or a container sends, ends it as Ctrl-C does.
+
+    An input that cannot be used ends it with one sentence and exit code 2, and a chapter or book that
+    failed, or a file that cannot be written, ends it with exit code 1. Any other exception keeps its traceback, with a note that it is
+    probably a bug.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # The name of a file may hold characters that cannot be printed.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    in_charge = threading.current_thread() is threading.main_thread()
+    # as Python does for Ctrl-C, not where whoever started the command lets it ignore the signal
+    heeds = in_charge and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if heeds:
+        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app()
+    except (InputError, ReproductionError) as error:
+        # The library's `test` is the option `data`.
+        said = "\n".join(f"paperlib: {line}" for line in str(error).split("\n"))
+        said = said.replace("paperlib: test: ", "paperlib: data: ")
+        typer.echo(said, err=True)
+        sys.exit(2 if isinstance(error, InputError) else 1)
+    except KeyboardInterrupt:
+        typer.echo("paperlib: interrupted", err=True)
+        sys.exit(130)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _REFUSED:
+            typer.echo(f"paperlib: {error}", err=True)
+            sys.exit(1)
+        error.add_note(
+            f"This is probably a bug in paperlib {__version__}. "
+            "Please report it with the lines above."
+        )
+        raise
+    finally:
+        if heeds:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminated(*_: object) -> None:
+    # `timeout` and some queues send it twice, and the second one must not cost the report.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt

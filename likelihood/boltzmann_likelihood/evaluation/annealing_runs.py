@@ -1,0 +1,280 @@
+"""Parallel tempering, AIS and RAISE on one model: first all of them, then more of what is in doubt.
+
+The first round runs AIS and RAISE with K/16 steps, all of parallel tempering, AIS and RAISE with K/4 steps, and short runs of parallel
+tempering from modes of the model. What is left, four ninths of the work, goes where a doubt is (`boltzmann_likelihood.evaluation.verdict`): a longer
+run, or a longer run from a mode. As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole. If
+RAISE is then too low for some images, one more short run of parallel tempering starts there, in addition to the planned work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from boltzmann_likelihood.evaluation.hidden_layers import FRACTIONS
+from boltzmann_likelihood.evaluation.modes import ModeCheck, check_mode, mode_starts
+from boltzmann_likelihood.evaluation.result import (
+    MODES,
+    NOTHING,
+    TEMPERING,
+    AnnealingRun,
+    FinishedRuns,
+)
+from boltzmann_likelihood.evaluation.verdict import find_doubts, shortfall
+from paperlib.annealing import AnnealingPath, path_to, start_bias, uniform_betas
+from paperlib.estimators import (
+    PartitionEstimate,
+    ReverseEstimate,
+    TemperingEstimate,
+    ais,
+    bracket,
+    raise_log_prob,
+)
+from paperlib.estimators.tempering.run import Plan, TemperingRun
+from paperlib.estimators.tempering.tempering import finish
+from paperlib.kernels import can_replay
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.numerics import seeded_generator
+from paperlib.threads import step_bar
+
+#: With fewer steps, the first of the runs would have no intermediate distribution.
+FEWEST_STEPS = 2 * FRACTIONS[0]
+AIS_CHAINS = 200
+RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
+# A GPU first records a step, which takes as long as running thousands of them.
+_PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
+_LARGEST_K = 100_000
+# The share of the time for parallel tempering, and the work for its runs from two modes together in units of that of the first run.
+TEMPERING_SHARE = 1 / 3
+MODES_WORK = 1 / 4
+# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A doubt gets a third of these steps at a
+# time.
+_LEFT, _PORTION = 4 / 3, 1 / 3
+# Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as many as AIS and RAISE. Its memory grows
+# with them, to 400 MB at most.
+TEMPERING_STEPS = (5_000, 10_000_000)
+_TEMPERING_PILOT_STEPS = 10_000
+_SAMPLES = 1_000
+
+
+@dataclass
+class _Tempering:
+    """Parallel tempering that can be made longer, and its estimate so far."""
+
+    path: Any
+    run: TemperingRun
+    estimate: TemperingEstimate
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+class AnnealingRuns:
+    """All runs on one model, as its chains walk, its test rows [N, D] with weights [N] above zero, from a start with these biases, as `path_to` has it.
+
+    `log_unnormalized` is ln p*(v) of the rows [N].
+    """
+
+    def __init__(
+        self,
+        model: UnnormalizedModel,
+        test: Tensor,
+        log_unnormalized: Tensor,
+        visible_bias: Tensor | None,
+        generator: torch.Generator,
+        weights: Tensor | None = None,
+    ) -> None:
+        self._model, self._path = model, path_to(model, visible_bias)
+        # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
+        self._annealed = model.annealed
+        self._annealed_path = path_to(self._annealed, visible_bias)
+        self._test, self._weights = test, weights
+        self.log_unnormalized = log_unnormalized
+        self._generator = generator
+
+    def affordable_steps(self, seconds: float) -> int:
+        """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
+        steps = sum(1 / part for part in FRACTIONS)
+        with self._pilot():
+            affordable = seconds / self._seconds_per_step() / steps
+        return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
+
+    def affordable_tempering_steps(self, seconds: float) -> int:
+        """How many chain-steps of parallel tempering fit the time, found with pilot runs that leave the generator unchanged.
+
+        The pilot runs grow until one takes a fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
+        """
+        fewest, most = TEMPERING_STEPS
+        steps = _TEMPERING_PILOT_STEPS
+
+        def temper() -> None:
+            self._temper(self._path, steps, lambda _: None, check=False)
+
+        with self._pilot():
+            # The first run compiles and allocates.
+            temper()
+            while (took := seconds_of(temper)) <= seconds / 50 and steps < most:
+                steps = min(4 * steps, most)
+        return max(fewest, min(most, int(seconds / took * steps)))
+
+    @contextmanager
+    def _pilot(self) -> Iterator[None]:
+        """Give pilot runs, which only measure time, a separate source of random numbers."""
+        kept, self._generator = self._generator, seeded_generator(0, self._generator.device)
+        try:
+            yield
+        finally:
+            self._generator = kept
+
+    def usual_tempering_steps(self, largest: int) -> int:
+        """Parallel tempering's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
+        return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], self._steps_of_runs(largest) // 2))
+
+    def run_up_to(
+        self, largest: int, tempering_steps: int, progress: bool | None = None
+    ) -> FinishedRuns:
+        """Run everything once, and then more of what is in doubt, up to this K; Ctrl-C ends the series and gives what is finished."""
+        finished = FinishedRuns(interrupted=True)
+        total = self._steps_of_runs(largest) + round((1 + MODES_WORK) * tempering_steps)
+        with step_bar(total, "Tempering, AIS and RAISE", progress) as bar:
+            try:
+                for part in self._series(largest, tempering_steps, bar):
+                    finished = part
+            except KeyboardInterrupt:
+                if not finished.runs:
+                    raise
+        return finished
+
+    def _series(self, largest: int, tempering_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
+        """What is finished, after each part."""
+        begin, middle = (largest // part for part in FRACTIONS[:2])
+        bar.set_postfix(K=begin)
+        found = FinishedRuns((self._run(begin, bar.update),), interrupted=True)
+        yield found
+        bar.set_postfix(K="tempering")
+        tempering = self._temper(self._path, tempering_steps, bar.update)
+        yield (found := replace(found, tempering=tempering.estimate))
+        bar.set_postfix(K=middle)
+        yield (found := replace(found, runs=(*found.runs, self._run(middle, bar.update))))
+        bar.set_postfix(K="modes")
+        starts = mode_starts(self._annealed, tempering.estimate.samples, self._generator)
+        short = max(TEMPERING_STEPS[0], round(MODES_WORK * tempering_steps / 2))
+
+        def temper_from(bias: Tensor) -> _Tempering:
+            return self._temper(path_to(self._annealed, bias), short, bar.update, check=False)
+
+        modes = [temper_from(bias) for bias in starts]
+        yield (found := replace(found, mode_checks=self._compare(tempering, modes)))
+        left, portion = _LEFT * tempering_steps, round(_PORTION * tempering_steps)
+        while left >= portion and (doubtful := self._doubtful(found, tempering, modes)):
+            bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
+            self._extend(doubtful, portion, bar.update)
+            left -= portion
+            checks = self._compare(tempering, modes)
+            yield (found := replace(found, tempering=tempering.estimate, mode_checks=checks))
+        last = int(largest * left / (_LEFT * tempering_steps))
+        if last > middle:
+            bar.set_postfix(K=last)
+            yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
+        best = found.runs[-1]
+        if lacking := shortfall(best, tempering.estimate):
+            bar.set_postfix(K="images")
+            bar.total += short
+            hard = best.chosen[lacking.affected.to(best.chosen.device)]
+            bias = start_bias(self._model, self._test[hard], self._generator)
+            (check,) = self._compare(tempering, [temper_from(bias)])
+            found = replace(found, image_check=check)
+        yield replace(found, interrupted=False)
+
+    def _doubtful(
+        self, found: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
+    ) -> _Tempering | None:
+        """Parallel tempering that should be longer, if one should: none where nothing would settle a doubt."""
+        parts = [doubt.part for doubt in find_doubts(found)]
+        if NOTHING in parts:
+            return None
+        if TEMPERING in parts:
+            return tempering
+        if MODES in parts:
+            return max(zip(found.mode_checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
+        return None
+
+    def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:
+        """What the runs from modes say about parallel tempering."""
+        return tuple(
+            check_mode(tempering.estimate, self._annealed_path, mode.estimate, mode.path)
+            for mode in modes
+        )
+
+    def _temper(
+        self,
+        path: AnnealingPath[Any],
+        chain_steps: int,
+        on_step: Callable[[int], object],
+        check: bool = True,
+    ) -> _Tempering:
+        """Parallel tempering along a path, from its beginning."""
+        run = TemperingRun(path, Plan(chain_steps, None, None, _SAMPLES), self._generator)
+        return _Tempering(path, run, finish(run, on_step, check))
+
+    def _extend(
+        self, tempering: _Tempering, chain_steps: int, on_step: Callable[[int], object]
+    ) -> None:
+        """Make parallel tempering longer."""
+        tempering.run.extend(chain_steps)
+        check = tempering.estimate.lower_bound is not None
+        tempering.estimate = finish(tempering.run, on_step, check)
+
+    def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
+        """AIS and RAISE with `num_steps` intermediate distributions, and the bracket that they make."""
+        began = time.perf_counter()
+        above, below, chosen = self._anneal(num_steps, on_step)
+        result = bracket(self.log_unnormalized, chosen, above, below, self._weights)
+        return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)
+
+    def _anneal(
+        self, num_steps: int, on_step: Callable[[int], object], check: bool = True
+    ) -> tuple[PartitionEstimate, ReverseEstimate, Tensor]:
+        """AIS and RAISE, and which images RAISE was run for."""
+        path, betas, generator = self._path, uniform_betas(num_steps), self._generator
+        above = ais(path, betas, AIS_CHAINS, generator, check=check, on_step=on_step)
+        chosen = self._choose()
+        below = raise_log_prob(
+            path, self._test[chosen], betas, CHAINS_PER_VECTOR, generator, on_step=on_step
+        )
+        return above, below, chosen
+
+    def _seconds_per_step(self) -> float:
+        """Seconds that a step takes, measured on a few of them."""
+        steps = _GPU_PILOT_STEPS if can_replay(self._path.device) else _PILOT_STEPS
+
+        def anneal() -> None:
+            # Reading the results waits for the GPU.
+            for result in self._anneal(steps, lambda _: None, check=False)[:2]:
+                result.log_weights.sum().item()
+
+        # The first pass compiles and allocates.
+        anneal()
+        return seconds_of(anneal) / steps
+
+    def _choose(self) -> Tensor:
+        order = torch.randperm(
+            len(self._test), generator=self._generator, device=self._generator.device
+        )
+        return order[:RAISE_VECTORS].to(self._test.device)
+
+    def _steps_of_runs(self, largest: int) -> int:
+        """How many chain-steps all runs of AIS and RAISE take, up to this K."""
+        chains = AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR
+        return chains * sum(largest // part for part in FRACTIONS)

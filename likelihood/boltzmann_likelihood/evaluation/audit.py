@@ -1,0 +1,403 @@
+"""Can the ln Z that another program printed be true? Proven bounds decide first, then the estimates.
+
+A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated value, the mean-field bound and sums over single hidden states
+(`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
+thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. For a trusted evaluation
+this is its 99.7 % interval, extended on either side by the half nat that the rule of trust tolerates. If the estimates are not trusted, the
+interval extends from the best proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the largest
+estimate, raised by what parallel tempering from the model's own modes found: RAISE starts at the images and knows nothing of a mode far
+from them.
+
+A claim that is not consistent is compared with the usual mistakes: a constant that was left out or counted twice, another unit, another
+sign. One is named only if ln Z is known so well that a claim would hardly fit it by chance.
+
+The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
+E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
+ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks against
+parallel tempering, `upper_bound_from_reached` takes its place. Half a nat is added to either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from boltzmann_likelihood.evaluation.evaluation import Preparation, evaluate_alike, given_effort
+from boltzmann_likelihood.evaluation.result import ANNEALING, Evaluation
+from boltzmann_likelihood.evaluation.verdict import SMALL, log_z_with_modes
+from paperlib.errors import InputError
+from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.numerics import weighted_mean
+from paperlib.validation import ArrayLike
+
+IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
+#: Exit codes of the command, for scripts.
+EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
+# Confidence levels of the certified bound and of the estimates' interval.
+_CERTIFIED, _SURE = 0.999, 0.997
+# A usual mistake is named only if errors are at most this part of what it changes: otherwise any claim would fit one.
+_SMALL_PART = 1 / 20
+# What rounding does to a claim in nats, and to the share of a claim per unit that is printed with two digits.
+_ROUNDING, _TWO_DIGITS = 0.01, 0.02
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A proven bound on ln Z.
+
+    Attributes
+    ----------
+    name : str
+        What proves it.
+    low, high : float
+        ln Z lies between them, in nats; infinite where nothing is proven.
+
+    Examples
+    --------
+    >>> Bound("mass of the images", low=3.0)
+    Bound(name='mass of the images', low=3.0, high=inf)
+    """
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The verdict on a claimed ln Z, and its evidence.
+
+    Attributes
+    ----------
+    claimed_log_z : float
+        The claim, in nats; if a log-probability was claimed, the ln Z that it needs.
+    verdict : str
+        `impossible`, `not supported` or `consistent`.
+    reason : str
+        The reason for the verdict, as a sentence.
+    bounds : tuple of Bound
+        The proven bounds.
+    interval : tuple of float
+        The interval (low, high) of the estimates, in nats.
+    mean_log_unnormalized : float
+        The mean of ln p*(v) over the test images; minus ln Z, it is their average log-probability.
+    evaluation : Evaluation
+        The estimates.
+    log_z_offset : float
+        ln Z of the model that the claim is about minus that of the evaluated model, in nats. The claim, the bounds and the interval refer
+        to the former.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=3.47).verdict
+    'consistent'
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-1.0).verdict
+    'impossible'
+    """
+
+    claimed_log_z: float
+    verdict: str
+    reason: str
+    bounds: tuple[Bound, ...]
+    interval: tuple[float, float]
+    mean_log_unnormalized: float
+    evaluation: Evaluation
+    log_z_offset: float = 0.0
+
+    @property
+    def claimed_log_prob(self) -> float:
+        """The average log-probability of the test images that the claim implies, in nats."""
+        return self.mean_log_unnormalized - (self.claimed_log_z - self.log_z_offset)
+
+
+def audit(
+    model: UnnormalizedModel,
+    test: ArrayLike,
+    train: ArrayLike | None = None,
+    *,
+    claimed_log_z: float | None = None,
+    claimed_log_prob: float | None = None,
+    tolerance: float = 0.1,
+    minutes: float = 2.0,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+    steps: int | None = None,
+    tempering_steps: int | None = None,
+    weights: ArrayLike | None = None,
+    log_z_offset: float = 0.0,
+) -> Audit:
+    """Check a claimed ln Z, or a claimed average log-probability, against what can be proven and estimated.
+
+    Parameters
+    ----------
+    model : RBM, PottsRBM, DBM or DBN
+        The model. A DBN has the ln Z of its top RBM.
+    test : array or Tensor, shape [N, D]
+        Binary test images of any type, at least two. If a log-probability is claimed, the images that it is about.
+    train : array or Tensor, shape [any, D], optional
+        Binary training images, used only for the start of the chains and for the base rates.
+    claimed_log_z, claimed_log_prob : float
+        One of the two, in nats: ln Z, or the average ln p(v) of the test images.
+    tolerance : float
+        How far a claim may be off without consequence, to allow for rounding, in nats.
+    minutes, generator, progress, steps, tempering_steps, weights
+        As for `evaluate`.
+    log_z_offset : float
+        ln Z of the model that a claimed ln Z is about minus that of `model`, in nats, such as the offset of a `ForeignRBM` whose units were
+        spins.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        As for `evaluate`; if not exactly one finite number is claimed; if the model's ln Z or ln p*(v) is not finite; or if a
+        log-probability is claimed for a deep model whose ln p*(v) is itself an estimate.
+    KeyboardInterrupt
+        If interrupted before there is any estimate.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=9.0).reason
+    'ln Z = 9.00 is above 3.47, what enumeration proves.'
+    >>> print(audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-0.693).reason)
+    ln Z = 2.08 is below 3.47, what enumeration proves. Likely mistake: it is per visible unit.
+    """
+    if (claimed_log_z is None) == (claimed_log_prob is None):
+        raise InputError(
+            "claimed_log_z, claimed_log_prob: expected one of the two, got both or none"
+        )
+    for name, claim in (("claimed_log_z", claimed_log_z), ("claimed_log_prob", claimed_log_prob)):
+        if claim is not None and not math.isfinite(claim):
+            raise InputError(f"{name}: expected a finite number, got {claim}")
+    if not 0 <= tolerance < math.inf:
+        raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
+    images = model.as_rows("test", test)
+    if claimed_log_prob is not None and not model.is_exact(len(images)):
+        raise InputError(
+            f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
+        )
+    effort = given_effort(minutes, steps, tempering_steps)
+    prepared = Preparation(model, images, train, weights, generator)
+    [found] = evaluate_alike([prepared], effort, minutes, progress)
+    of_average = claimed_log_z is None
+    if claimed_log_z is None:
+        assert claimed_log_prob is not None
+        claimed_log_z = _mean(found) + found.log_z_of_certain - claimed_log_prob + log_z_offset
+    return audit_evaluation(
+        model, prepared.rows, found, claimed_log_z, tolerance, log_z_offset, of_average
+    )
+
+
+def audit_evaluation(
+    model: UnnormalizedModel,
+    images: Tensor,
+    found: Evaluation,
+    claimed_log_z: float,
+    tolerance: float = 0.1,
+    log_z_offset: float = 0.0,
+    of_average: bool = False,
+) -> Audit:
+    """Check a claimed ln Z against an existing evaluation, so that several claims cost no more than one `audit`.
+
+    Parameters
+    ----------
+    model : RBM, PottsRBM, DBM or DBN
+        The model.
+    images : Tensor, shape [N, D]
+        The binary test images of the evaluation, without those of weight zero.
+    found : Evaluation
+        The result of `evaluate` for the model and the images.
+    claimed_log_z, tolerance, log_z_offset : float
+        As for `audit`, in nats.
+    of_average : bool
+        Whether an average log-probability was claimed, and `claimed_log_z` is the ln Z that it needs.
+
+    Raises
+    ------
+    InputError
+        If the model's ln Z or ln p*(v) is not finite.
+
+    Examples
+    --------
+    >>> from boltzmann_likelihood.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> images = torch.eye(3)
+    >>> found = evaluate(rbm, images)
+    >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
+    ['consistent', 'impossible']
+    """
+    log_z_offset += found.log_z_of_certain
+    mean, log_z = _mean(found), found.known_log_z[0]
+    if not math.isfinite(mean + log_z):
+        raise InputError(
+            f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
+        )
+    bounds = _bounds(model, images, found)
+    low, high = _interval(found, bounds)
+    shifted = tuple(
+        Bound(bound.name, bound.low + log_z_offset, bound.high + log_z_offset) for bound in bounds
+    )
+    interval = low + log_z_offset, high + log_z_offset
+    claim = claimed_log_z - log_z_offset
+    verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
+    if mean - claim > tolerance + found.rounding and not found.unnormalized.draws:
+        verdict = IMPOSSIBLE
+        reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
+    if verdict != CONSISTENT and not found.warnings:
+        given, known = (mean - claim, mean - log_z) if of_average else (claim, log_z)
+        reason += _likely_mistakes(model, found, claim, given, known, tolerance)
+    return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
+
+
+def _mean(found: Evaluation) -> float:
+    return weighted_mean(found.log_unnormalized, found.weights).item()
+
+
+def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
+    off = found.rounding
+    if (exact := found.exact) is not None:
+        return (Bound("enumeration", exact.log_z - off, exact.log_z + off),)
+    best, tempering = found.runs[-1].ais, found.tempering
+    searched = [best.lower_bound, None if tempering is None else tempering.lower_bound]
+    proven = [
+        Bound(
+            "the search for hidden states of large mass",
+            max((low - off for low in searched if low is not None), default=-math.inf),
+        )
+    ]
+    mass = _proven_log_p(model, images, found)
+    if mass is not None:
+        low = _mass(images, mass) - found.log_z_of_certain - model.largest_rounding
+        proven.append(Bound("the mass of the test images", low))
+    certified = certified_lower_bound(best.log_weights, _CERTIFIED) - off
+    name = f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,"
+    return (*proven, Bound(name, certified))
+
+
+def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor | None:
+    """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
+    # What is proven is proven of the model itself, not of its numbers in float32.
+    double = model.to(dtype=torch.float64)
+    if not found.unnormalized.draws:
+        if torch.float64 in (model.dtype, found.dtype):
+            return found.log_unnormalized + found.log_z_of_certain
+        return double.exact_log_unnormalized(images)
+    return double.variational_bound(images) if model.bound_is_proven else None
+
+
+def _mass(images: Tensor, log_p: Tensor) -> float:
+    """ln of the sum of p*(v) over the distinct images."""
+    _, first = np.unique(images.to(torch.uint8).numpy(), axis=0, return_index=True)
+    return log_p[first].logsumexp(0).item()
+
+
+def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, float]:
+    """The interval for ln Z according to the estimates."""
+    if found.exact is not None:
+        return found.exact.log_z, found.exact.log_z
+    if not found.warnings:
+        low, high = found.log_z_interval(_SURE)
+        return low - SMALL, high + SMALL
+    low = max(bound.low for bound in bounds)
+    return low, max(_allowed(found), log_z_with_modes(found) + 2 * SMALL, low + 2 * SMALL)
+
+
+def _allowed(found: Evaluation) -> float:
+    """The largest ln Z that RAISE allows, plus half a nat."""
+    best = found.runs[-1]
+    bracket = best.bracket
+    gaps, weights = bracket.vector_gaps, bracket.vector_weights
+    largest_share = 1 / len(gaps) if weights is None else (weights.max() / weights.sum()).item()
+    chance = -math.log(1 - _SURE) * largest_share
+    if found.unnormalized.draws:
+        # an estimated ln p*(v) is too low by an amount of which only the spread is known
+        chance = max(chance, 3 * bracket.lower.test_set_std_error) + found.unnormalized.missing
+    allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
+    doubts = found.judgement.doubts
+    if doubts and all(doubt.part == ANNEALING for doubt in doubts):
+        reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
+        allowed = min(allowed, reached)
+    return allowed + SMALL
+
+
+def _judge(
+    claim: float,
+    bounds: tuple[Bound, ...],
+    interval: tuple[float, float],
+    found: Evaluation,
+    tolerance: float,
+) -> tuple[str, str]:
+    said = f"ln Z = {claim:.2f}"
+    for bound in bounds:
+        if claim < bound.low - tolerance:
+            return IMPOSSIBLE, f"{said} is below {bound.low:.2f}, what {bound.name} proves."
+        if claim > bound.high + tolerance:
+            return IMPOSSIBLE, f"{said} is above {bound.high:.2f}, what {bound.name} proves."
+    if found.exact is not None:
+        return CONSISTENT, f"{said} is what enumeration gives."
+    low, high = interval
+    where = f"the interval {low:.2f} to {high:.2f} of what is estimated"
+    if found.warnings:
+        how = ", wide because the estimates are not to be trusted"
+    else:
+        how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"
+    if low - tolerance <= claim <= high + tolerance:
+        return CONSISTENT, f"{said} lies in {where}{how}."
+    estimate = f"The estimate is {found.known_log_z[0]:.2f}."
+    return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
+
+
+def _likely_mistakes(
+    model: UnnormalizedModel,
+    found: Evaluation,
+    claim: float,
+    given: float,
+    known: float,
+    tolerance: float,
+) -> str:
+    """The usual mistakes that would turn the estimate into the claim; empty if none would, or too little is known.
+
+    `claim` is a ln Z. What was claimed is `given`, a ln Z or an average, and `known` is what is known of it.
+    """
+    log_z = found.known_log_z[0]
+    error, off = found.log_z_interval(_SURE)[1] - log_z, abs(claim - log_z)
+    # of each mistake: how far it misses the claim, how much it changes, what rounding does, and its name
+    hidden, visible = sum(model.hidden_layers) * math.log(2), model.num_visible * math.log(2)
+    tried = [
+        (off - size, size, tolerance, f"off by {size:.2f}, {name}")
+        for size, name in (
+            (hidden, "ln 2 for each hidden unit"),
+            (2 * hidden, "ln 4 for each hidden unit"),
+            (visible, "ln 2 for each visible unit"),
+        )
+    ]
+    two_digits = _TWO_DIGITS * abs(known)
+    for factor, name in (
+        (model.num_visible, "per visible unit"),
+        (1 / found.num_images, "a sum over the images"),
+        (-1, "of the other sign"),
+    ):
+        tried.append((factor * given - known, known, two_digits, name))
+    # How many chains or steps were taken is not known. Round numbers are tried, whose logarithms lie at least ln 2 apart.
+    for number in (digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)):
+        name = f"off by ln {number:,}, of chains or steps"
+        tried.append((off - math.log(number), math.log(2), _ROUNDING, name))
+    likely = [
+        name
+        for miss, size, rounding, name in tried
+        if abs(miss) <= error + rounding <= _SMALL_PART * abs(size)
+    ]
+    return f" Likely mistake: it is {' or '.join(likely)}." if likely else ""

@@ -1,0 +1,110 @@
+"""The log-probability of the same images under independent units: the scale on which a log-probability is read.
+
+The uniform model gives every image the same probability. Independent pixels with the base rates of training images know how often
+each pixel is on and nothing else. If a model falls behind one of these, either it has learned nothing that helps with these images, or they are
+not of the kind that it was trained on, for example because black and white are exchanged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from boltzmann_likelihood.evaluation.averages import ImageAverage, total_weight
+from paperlib.datasets import base_rate_bias
+from paperlib.datasets.binarization import pixel_means
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.validation import blocks
+
+_BY_CHANCE = 0.01
+# Largest tolerated divergence between two sets of base rates, in nats.
+_FAR = 5.0
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Average ln p(v) of the test images, in nats, if all images are equally probable, and of independent units with base rates of `source`."""
+
+    uniform: float
+    base_rates: float
+    source: str
+
+    def remarks_on(self, average: ImageAverage) -> tuple[str, ...]:
+        """A sentence if the model falls behind a baseline by more than its errors explain."""
+        # The errors of ln Z and of the sample of images together.
+        high = average.sample_interval[1]
+        reached = high if math.isfinite(high) else average.mean
+        behind = [
+            f"{name} by {value - average.mean:.2f} nats"
+            for name, value in (
+                ("the uniform model", self.uniform),
+                (f"independent pixels with the base rates of the {self.source}", self.base_rates),
+            )
+            if reached < value
+        ]  # fmt: skip
+        if not behind:
+            return ()
+        return (
+            f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
+            "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
+            "trained on.",
+        )
+
+    def images_in_training(self, test: Tensor, train: Tensor | None) -> int:
+        """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
+        # The expected number of training images that agree with a test image, if pixels were independent.
+        if train is None or self.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
+            return 0
+        # `isin` says the same; for 1.5 million images its peak is 90 MB higher.
+        known, asked = np.sort(_hashes(train)), _hashes(test)
+        nearest = np.searchsorted(known, asked).clip(max=len(known) - 1)
+        return int(np.count_nonzero(known[nearest] == asked))
+
+
+def baselines_of(
+    model: UnnormalizedModel,
+    test: Tensor,
+    train: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Baselines:
+    """The baselines for test rows [N, D] with weights [N], with the base rates of training rows [any, D] if these are given."""
+    means = pixel_means(test, weights)
+    count = float(len(train)) if train is not None else total_weight(len(test), weights)
+    own, given = (
+        model.by_site(rates) for rates in (means, means if train is None else pixel_means(train))
+    )
+    sites, states = own.shape
+    uniform = -sites * math.log(states)
+    # One imaginary image for each state smooths the rates.
+    base_rates = (own * ((count * given + 1) / (count + states)).log()).sum()
+    of_train = train is not None
+    return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
+
+
+def far_off(
+    model: UnnormalizedModel, train: Tensor, test: Tensor, weights: Tensor | None = None
+) -> tuple[str, ...]:
+    """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly."""
+    own, given = (
+        model.by_site(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
+        for rows, of_rows in ((test, weights), (train, None))
+    )
+    divergence = torch.xlogy(own, own / given).sum().item()
+    if divergence <= _FAR:
+        return ()
+    return (
+        f"The training images' base rates are far from the test images': {divergence:.0f} nats of divergence. Are these the "
+        "images that the model was trained on? Annealing may start in the wrong place.",
+    )
+
+
+def _hashes(images: Tensor) -> npt.NDArray[np.int64]:
+    """64 bits for each image [N], the same for equal images; two others share theirs once in 2^64 pairs."""
+    packed = (np.packbits(part.cpu().to(torch.bool).numpy(), axis=1) for part in blocks(images))
+    found = (hash(image.tobytes()) for part in packed for image in part)
+    return np.fromiter(found, np.int64, len(images))

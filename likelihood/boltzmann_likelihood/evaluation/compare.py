@@ -1,0 +1,178 @@
+"""Which of two models gives the test images the higher probability, and whether the difference could be chance.
+
+The papers' estimates of ln Z were made to answer this question. Both models see the same images, so the difference of their
+log-probabilities is taken image by image. Whatever makes an image improbable under both cancels, and the error over images is much
+smaller than that of either average.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+from boltzmann_likelihood.evaluation.averages import ImageAverage, average_of
+from boltzmann_likelihood.evaluation.evaluation import (
+    Preparation,
+    evaluate_alike,
+    given_effort,
+    seed_of,
+)
+from boltzmann_likelihood.evaluation.result import Evaluation
+from paperlib.errors import InputError
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.numerics import joined_error, resolve_generator, weighted_mean
+from paperlib.validation import ArrayLike
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models on the same test images.
+
+    Attributes
+    ----------
+    first, second : Evaluation
+        The evaluation of each model on its own.
+    difference : ImageAverage
+        The average ln p(v) under the first model minus that under the second, in nats, with 95 % intervals for these images and for all
+        images of this kind.
+    seed : int or None
+        The seed of the generator, if it had not been used before.
+    same : bool
+        Whether the models are the same, number by number. One of them is then evaluated, once.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> first = RBM(torch.zeros(3, 2), [1.0, 1.0, -1.0], torch.zeros(2))
+    >>> second = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> found = compare(first, second, [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
+    >>> print(f"{found.difference.mean:.2f}", found.verdict)
+    0.81 first better on these images
+    """
+
+    first: Evaluation
+    second: Evaluation
+    difference: ImageAverage
+    seed: int | None = None
+    same: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """`first better`, `second better`, either with `on these images`, `no difference shown`, `the models are the same`, or `not trusted`."""
+        if self.same:
+            return "the models are the same"
+        if self.first.warnings or self.second.warnings:
+            return "not trusted"
+        told = self.difference.told_from_zero
+        if told == "no":
+            return "no difference shown"
+        better = f"{'first' if self.difference.mean > 0 else 'second'} better"
+        return better if told == "yes" else f"{better} {told}"
+
+    @property
+    def wins(self) -> float | None:
+        """The weighted share of images to which the first model gives the higher probability; None where the verdict calls neither better."""
+        if "better" not in self.verdict:
+            return None
+        log_ratio = self.first.log_unnormalized - self.second.log_unnormalized
+        won = (log_ratio > self.first.known_log_z[0] - self.second.known_log_z[0]).double()
+        return weighted_mean(won, self.first.weights).item()
+
+
+def compare(
+    first: UnnormalizedModel,
+    second: UnnormalizedModel,
+    test: ArrayLike,
+    train: ArrayLike | None = None,
+    minutes: float = 2.0,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+    *,
+    steps: int | None = None,
+    tempering_steps: int | None = None,
+    weights: ArrayLike | None = None,
+) -> Comparison:
+    """The paired difference of two models' average test log-probabilities, with its error.
+
+    Parameters
+    ----------
+    first, second : RBM, PottsRBM, DBM or DBN
+        Models with the same visible units. If ln p*(v) of a DBM or DBN is an estimate, that estimate is used; what it may lack is part of
+        the intervals.
+    test : array or Tensor, shape [N, D]
+        Binary test images of any type, at least two.
+    train : array or Tensor, shape [any, D], optional
+        Binary training images, used only for the start of the chains and for the base rates.
+    minutes : float
+        Approximate time to spend on both together. Both get the same K and the same number of steps of parallel tempering.
+    generator : torch.Generator, optional
+        Source of randomness; a fresh one by default.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+    steps, tempering_steps, weights
+        As for `evaluate`, for each of the two.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        As for `evaluate`, or if the models have different numbers of visible units.
+    KeyboardInterrupt
+        If interrupted before there is an estimate for both.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> compare(rbm, rbm, [[0, 1, 0], [1, 1, 0]]).verdict
+    'the models are the same'
+    """
+    if first.num_visible != second.num_visible:
+        raise InputError(
+            f"second: expected {first.num_visible} visible units, as many as the first model has, got {second.num_visible}"
+        )
+    effort = given_effort(minutes, steps, tempering_steps)
+    generator = resolve_generator(generator, first.device)
+    seed = seed_of(generator)
+    same = _same(first, second)
+    models = (first,) if same else (first, second)
+    prepared = [Preparation(model, test, train, weights, generator) for model in models]
+    # Neither can be repeated on its own, since both draw from one generator.
+    found = [
+        replace(each, seed=None) for each in evaluate_alike(prepared, effort, minutes, progress)
+    ]
+    found_a, found_b = found[0], found[-1]
+    return Comparison(found_a, found_b, difference_of(found_a, found_b), seed, same)
+
+
+def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
+    """The average ln p(v) under the first model minus that under the second, image by image; zero for one and the same evaluation."""
+    log_ratio = a.log_unnormalized - b.log_unnormalized
+    log_z_ratio = a.known_log_z[0] - b.known_log_z[0]
+    if a is b:
+        return average_of(log_ratio, log_z_ratio, 0.0, math.inf, a.weights)
+    error = joined_error(a.known_log_z[1:], b.known_log_z[1:])
+    error = joined_error(error, a.unnormalized.error, b.unnormalized.error)
+    rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
+    # An ln p*(v) that errs low makes its model worse than it is.
+    return average_of(
+        log_ratio,
+        log_z_ratio,
+        *error,
+        a.weights,
+        too_high=rounding + b.unnormalized.missing,
+        too_low=rounding + a.unnormalized.missing,
+    )
+
+
+def _same(first: UnnormalizedModel, second: UnnormalizedModel) -> bool:
+    """Whether all parameters are the same numbers, whatever their types."""
+    ours, theirs = first.tensors(), second.tensors()
+    if type(first) is not type(second) or ours.keys() != theirs.keys():
+        return False
+    return all(torch.equal(ours[name].double().cpu(), theirs[name].double().cpu()) for name in ours)

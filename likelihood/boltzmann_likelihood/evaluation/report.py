@@ -1,0 +1,571 @@
+"""An evaluation in words, for machines, and as one line to quote."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from boltzmann_likelihood.evaluation.annealing_runs import (
+    AIS_CHAINS,
+    CHAINS_PER_VECTOR,
+    RAISE_VECTORS,
+)
+from boltzmann_likelihood.evaluation.audit import Audit
+from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
+from boltzmann_likelihood.evaluation.compare import Comparison
+from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_IMAGES
+from boltzmann_likelihood.evaluation.result import Effort, Evaluation
+from boltzmann_likelihood.evaluation.training import TrainingLikelihood
+from boltzmann_likelihood.evaluation.verdict import rounded_up
+from paperlib import __version__
+from paperlib.estimators import Bracket, TemperingEstimate
+from paperlib.provenance import code_version, repository_state
+
+# Most warnings that the text names; --json has all.
+_MOST_WARNINGS = 3
+_COLUMNS = 80
+
+
+def _verdict(evaluation: Evaluation) -> str:
+    """The verdict in a sentence."""
+    if evaluation.worse_than_baseline and not evaluation.warnings:
+        return f"open: {evaluation.remarks[0].removesuffix('.')}"
+    if not evaluation.trustworthy:
+        return f"do not rely on this number yet ({evaluation.word})"
+    if evaluation.tempering is None:
+        return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
+    return (
+        f"trusted: parallel tempering made {round_trips(evaluation.tempering)} without a warning, and neither AIS nor "
+        "RAISE contradicts it"
+    )
+
+
+def round_trips(tempering: TemperingEstimate) -> str:
+    """How many round trips parallel tempering made, in words."""
+    count = tempering.round_trips
+    return f"{count:,} round trip{'s' if count != 1 else ''}"
+
+
+def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
+    """The result in words, for a terminal: at most 15 lines if it is trusted, and 20 otherwise. `as_dict` has the rest."""
+    counted = _total_weight(evaluation)
+    if evaluation.known_images:
+        counted += f", {evaluation.known_images:,} of them training images"
+    if evaluation.known_images == evaluation.num_images:
+        counted += " (this is a training average)"
+    lines = [
+        f"{evaluation.model}, {evaluation.num_images:,} test images{counted}; all numbers in nats."
+    ]
+    if evaluation.exact is not None:
+        exact = evaluation.exact
+        lines += [
+            f"ln Z = {_log_z_of(evaluation):.3f}, exact.",
+            f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
+        ]
+    else:
+        lines += [_log_z(evaluation), *_average(evaluation)]
+    lines += [_baselines(evaluation), f"Verdict: {_verdict(evaluation)}."]
+    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
+    behind = evaluation.remarks[: evaluation.worse_than_baseline]
+    warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
+    lines += [f"  - {warning}" for warning in warnings[:_MOST_WARNINGS]]
+    if (more := len(warnings) - _MOST_WARNINGS) > 0:
+        lines.append(f"  - and {more} more: --json FILE writes all of them.")
+    if evaluation.advice:
+        lines.append(f"  {evaluation.advice}")
+    if evaluation.effort is not None and evaluation.effort.tolerance is not None:
+        lines.append(
+            f"Stopped early: the interval is no wider than {evaluation.effort.tolerance:g} nats (--tolerance)."
+        )
+    lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
+    lines.append(_wrapped(quote(evaluation, binarization)))
+    return _of_items("\n".join(lines), evaluation)
+
+
+def _wrapped(line: str) -> str:
+    """A line to quote in lines of at most 80 columns, the value in the first."""
+    value, parenthesis, rest = line.partition(" (")
+    if not parenthesis:
+        return line
+    return "\n".join(
+        [value, *textwrap.wrap(f"({rest}", _COLUMNS, initial_indent="  ", subsequent_indent="  ")]
+    )
+
+
+def _total_weight(evaluation: Evaluation) -> str:
+    """What is said behind a number of images that do not count alike."""
+    if evaluation.weights is None:
+        return ""
+    return f" of total weight {evaluation.weights.sum().item():,.1f}"
+
+
+def _of_items(text: str, evaluation: Evaluation) -> str:
+    """A text about images, in the words for the test vectors of this model."""
+    if evaluation.items == "images":
+        return text
+    return re.sub(r"\bimages\b", evaluation.items, text).replace("each image", "each sequence")
+
+
+def _baselines(evaluation: Evaluation) -> str:
+    found = evaluation.baselines
+    return (
+        f"For scale: uniform model {found.uniform:.2f}, independent pixels with the base rates of the {found.source} "
+        f"{found.base_rates:.2f}."
+    )
+
+
+def _log_z(evaluation: Evaluation) -> str:
+    log_z, tempering = _log_z_of(evaluation), evaluation.tempering
+    if tempering is None:
+        return f"ln Z = {log_z:.2f} by AIS."
+    return (
+        f"ln Z = {log_z:.2f} by parallel tempering, 95 % interval {between(_log_z_interval(evaluation))} ({round_trips(tempering)} at "
+        f"{len(tempering.betas)} temperatures)."
+    )
+
+
+def _average(evaluation: Evaluation) -> list[str]:
+    bracket, average = evaluation.runs[-1].bracket, evaluation.average
+    by = "AIS" if evaluation.tempering is None else "parallel tempering"
+    lines = [
+        f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {between(average.interval)}",
+        f"  for other images of the kind: 95 % interval {between(average.sample_interval)} (standard error over images "
+        f"{average.image_std_error:.2f})",
+        f"  checked against RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
+        f"{bracket.lower.monte_carlo_std_error:.2f}, choice of images {bracket.lower.choice_std_error:.2f}), and "
+        f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: {between(bracket.upper_interval)}){_crossing(bracket)}",
+    ]
+    if evaluation.variational_bound is not None:
+        lines.append(
+            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.unnormalized.missing:.2f}; variational lower bound "
+            f"{evaluation.variational_bound:.2f}"
+        )
+    return lines
+
+
+def _draws(evaluation: Evaluation) -> str:
+    """How ln p*(v) of a deep model was estimated."""
+    if evaluation.unnormalized.steps:
+        images = min(POSTERIOR_IMAGES, evaluation.num_images)
+        return f"from {evaluation.unnormalized.draws} chains of {evaluation.unnormalized.steps:,} steps for each of {images} images"
+    return f"from {evaluation.unnormalized.draws} draws for each image"
+
+
+def between(interval: tuple[float, float]) -> str:
+    """An interval in words, with two decimals."""
+    return " to ".join(f"{end:.2f}" for end in interval)
+
+
+def _crossing(bracket: Bracket) -> str:
+    """Tells a newcomer why the estimate that is on average too high can lie below the other, where chance alone would not explain it."""
+    if bracket.gap >= -2 * bracket.gap_std_error:
+        return ""
+    return (
+        f"; AIS lies {rounded_up(bracket.gap)} below RAISE: they err to these sides on average only"
+    )
+
+
+def as_dict(evaluation: Evaluation, binarization: str = "images binary as given") -> dict[str, Any]:
+    """The result for machines, as numbers, text and lists; infinite numbers become None."""
+    result: dict[str, Any] = {
+        "num_visible": evaluation.num_visible,
+        "num_hidden": evaluation.num_hidden,
+        "num_images": evaluation.num_images,
+        "unit": "nats",
+        "trustworthy": evaluation.trustworthy,
+        "verdict": _verdict(evaluation),
+        "findings": [_of_items(text, evaluation) for text in evaluation.warnings],
+        "advice": evaluation.advice,
+        "start": evaluation.start,
+        "interrupted": evaluation.interrupted,
+        "model": evaluation.model,
+        "remarks": [_of_items(text, evaluation) for text in evaluation.remarks],
+        "test_images_in_training": evaluation.known_images,
+        "version": __version__,
+        "commit": repository_state()[0],
+        "seed": evaluation.seed,
+        "dtype": str(evaluation.dtype).removeprefix("torch."),
+        "settings": _settings(evaluation),
+        "quote": _of_items(quote(evaluation, binarization), evaluation),
+    }
+    if evaluation.weights is not None:
+        result["total_weight"] = evaluation.weights.sum().item()
+    baselines, average = evaluation.baselines, evaluation.average
+    certain = evaluation.log_z_of_certain
+    result["baselines"] = {
+        "uniform": baselines.uniform,
+        "base_rates": baselines.base_rates,
+        "base_rates_of": baselines.source,
+    }
+    if evaluation.exact is not None:
+        exact = evaluation.exact
+        result["exact"] = asdict(replace(exact, log_z=exact.log_z + certain))
+    result["estimates"] = [
+        {
+            "num_steps": run.num_steps,
+            "log_z": run.ais.log_z + certain,
+            "ais_chains": len(run.ais.log_weights),
+            "effective_sample_size": run.ais.effective_sample_size,
+            "log_z_lower_bound": _plus(run.ais.lower_bound, certain),
+            "ais": run.bracket.upper,
+            "ais_std_error": run.bracket.upper_std_error,
+            "ais_interval_3_sigma": run.bracket.upper_interval,
+            "raise": run.bracket.lower.mean,
+            "raise_std_error": run.bracket.lower.test_set_std_error,
+            "raise_monte_carlo_std_error": run.bracket.lower.monte_carlo_std_error,
+            "raise_choice_std_error": run.bracket.lower.choice_std_error,
+            "raise_interval_95": run.bracket.lower.interval(LEVEL),
+            "gap": run.bracket.gap,
+            "seconds": run.seconds,
+        }
+        for run in evaluation.runs
+    ]
+    tempering = evaluation.tempering
+    result["verdict_word"] = evaluation.word
+    result["source"] = evaluation.source
+    result["settled"] = list(evaluation.judgement.settled)
+    result["average"] = _over_images("test", average)
+    if tempering is not None:
+        result["ladder"] = {
+            "log_z": _log_z_of(evaluation),
+            "log_z_std_error": tempering.std_error,
+            "log_z_interval_95": _log_z_interval(evaluation),
+            "round_trips": tempering.round_trips,
+            "rungs": len(tempering.betas),
+            "betas": tempering.betas.tolist(),
+            "log_z_at_betas": (tempering.log_z_at_betas + certain).tolist(),
+            "rejection_rates": tempering.rejection_rates.tolist(),
+            "replicas": tempering.num_replicas,
+            "chain_steps": tempering.chain_steps,
+            "log_z_lower_bound": _plus(tempering.lower_bound, certain),
+            "warnings": list(tempering.warnings),
+        }
+    return finite(result)
+
+
+def _over_images(name: str, average: ImageAverage) -> dict[str, Any]:
+    """An average over the images under this name, with its error and its intervals."""
+    return {
+        name: average.mean,
+        "std_error_over_images": average.image_std_error,
+        "interval_95": average.interval,
+        "interval_95_other_images": average.sample_interval,
+    }
+
+
+def _plus(bound: float | None, certain: float) -> float | None:
+    """A bound on ln Z with what units of certain state add, if there is one."""
+    return None if bound is None else bound + certain
+
+
+def _settings(evaluation: Evaluation) -> dict[str, Any]:
+    """The settings with which the estimates were made."""
+    effort = evaluation.effort
+    if effort is None:
+        return {"method": "exact, by enumeration"}
+    return {
+        "method": "parallel tempering, checked by AIS and RAISE",
+        "start": evaluation.start,
+        "num_steps": effort.num_steps,
+        "ladder_steps": effort.tempering_steps,
+        "steps_chosen_by": _steps_chosen_by(effort),
+        "minutes": effort.minutes,
+        "ais_chains": AIS_CHAINS,
+        "raise_vectors": min(RAISE_VECTORS, evaluation.num_images),
+        "raise_chains_per_vector": CHAINS_PER_VECTOR,
+        "posterior_draws": evaluation.unnormalized.draws,
+        "posterior_steps": evaluation.unnormalized.steps,
+        "posterior_missing": evaluation.unnormalized.missing,
+        "variational_bound": evaluation.variational_bound,
+    }
+
+
+def _steps_chosen_by(effort: Effort) -> str:
+    if effort.minutes is None:
+        return "the user"
+    return "the time" if effort.tolerance is None else "the tolerance"
+
+
+def finite(value: Any) -> Any:
+    """A value for JSON, which has no words for infinite numbers: these become None, in lists and mappings as well."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    return [finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def quote(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
+    """The number to quote: value, interval, method, K and chain-steps, start, binarisation, seed, version and commit.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        From `evaluate`.
+    binarization : str
+        How the images became binary.
+
+    Returns
+    -------
+    str
+        One line. If the verdict is not *trusted*, there is no number to quote, and the line says so.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from boltzmann_likelihood.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), [0, 2, -2], torch.zeros(2))
+    >>> line = quote(evaluate(rbm, [[0, 1, 0], [1, 1, 0]]))
+    >>> line.partition("; images")[0]
+    'To quote: -0.95 nats (exact, by enumeration; standard error over 2 images 0.00'
+    """
+    average = evaluation.average
+    if not evaluation.trustworthy:
+        return f"To quote: no number yet, since the verdict is {evaluation.word!r}."
+    kind = "training images" if evaluation.known_images == evaluation.num_images else "images"
+    images = f"{evaluation.num_images:,} {kind}{_total_weight(evaluation)}"
+    over_images = f"standard error over {images} {average.image_std_error:.2f}"
+    value = f"{average.mean:.2f} nats"
+    if evaluation.exact is not None:
+        parts = ["exact, by enumeration", over_images, binarization, code_version()]
+    else:
+        value += f", 95 % interval {between(average.interval)}"
+        start = f"start at the {evaluation.start}"
+        seed = "seed unknown" if evaluation.seed is None else f"seed {evaluation.seed}"
+        parts = [*_methods(evaluation), over_images, start, binarization, seed, code_version()]
+    return f"To quote: {value} ({'; '.join(parts)})"
+
+
+def _methods(evaluation: Evaluation) -> list[str]:
+    """The method that gave the number, and the estimates beside it."""
+    best, tempering = evaluation.runs[-1], evaluation.tempering
+    assert tempering is not None  # without it nothing is trusted
+    vectors = min(RAISE_VECTORS, evaluation.num_images)
+    found = [
+        f"parallel tempering, {len(tempering.betas)} temperatures, {tempering.chain_steps:,} chain-steps",
+        f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
+        f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
+    ]
+    if evaluation.unnormalized.draws:
+        found.append(f"ln p*(v) by importance sampling {_draws(evaluation)}, errs low")
+    return found
+
+
+def describe_audit(found: Audit) -> str:
+    """An audit in words, for a terminal."""
+    lines = [
+        f"Claimed: ln Z = {found.claimed_log_z:.2f} nats, an average test log-probability of {found.claimed_log_prob:.2f}.",
+        "Proven:",
+    ]
+    for bound in found.bounds:
+        ends = [
+            f"{word} {end:.2f}"
+            for word, end in (("at least", bound.low), ("at most", bound.high))
+            if math.isfinite(end)
+        ]
+        lines.append(f"  {' and '.join(ends) or 'nothing'}, by {bound.name.rstrip(',')}")
+    if found.evaluation.exact is None:
+        lines.append(f"Estimated: {between(found.interval)}.")
+    lines += [
+        _baselines(found.evaluation),
+        "",
+        f"Verdict: {found.verdict}. {found.reason}",
+    ]
+    lines += [f"  - {warning}" for warning in found.evaluation.warnings]
+    return "\n".join(lines)
+
+
+def audit_verdict(found: Audit) -> dict[str, Any]:
+    """An audit without its evaluation, for machines; infinite numbers become None."""
+    verdict = {
+        "unit": "nats",
+        "claimed_log_z": found.claimed_log_z,
+        "claimed_log_prob": found.claimed_log_prob,
+        "log_z_offset": found.log_z_offset,
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "bounds": [
+            {"by": bound.name.rstrip(","), "low": bound.low, "high": bound.high}
+            for bound in found.bounds
+        ],
+        "interval": found.interval,
+    }
+    return finite(verdict)
+
+
+def describe_stored(found: Audit) -> str:
+    """The ln Z that an archive stores, beside the library's value, with the verdict of the audit."""
+    log_z = found.evaluation.known_log_z[0] + found.log_z_offset
+    low, high = found.interval
+    where = "inside" if low <= found.claimed_log_z <= high else "outside"
+    if found.evaluation.exact is not None:
+        beside, by = f"the exact one is {log_z:.2f}", "It is off by"
+    else:
+        # an estimate, which may be what is off
+        by = "The difference is"
+        beside = (
+            f"the one estimated here {log_z:.2f}, {where} the interval {between(found.interval)}"
+        )
+    # no negative zero
+    off = round(found.claimed_log_z - log_z, 2) + 0.0
+    return (
+        f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. {by} {off:+.2f}. Verdict on it: {found.verdict}. "
+        f"{found.reason}"
+    )
+
+
+def describe_comparison(found: Comparison) -> str:
+    """A comparison in words, for a terminal."""
+    difference = found.difference
+    models = {"the first": found.first, "the second": found.second}
+    if found.same:
+        models = {"both": found.first}
+    lines = []
+    for name, evaluation in models.items():
+        average = evaluation.average
+        lines.append(
+            f"{name.removeprefix('the ') + ':':<8} {average.mean:9.2f}   95 % interval {between(average.interval)}; "
+            f"standard error over images {average.image_std_error:.2f}"
+        )
+    lines.append(_baselines(found.first))
+    if not found.same:
+        lines += [
+            f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
+            f"  standard error over images, paired: {difference.image_std_error:.2f}",
+            f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
+        ]
+    if found.wins is not None:
+        lines.append(
+            f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images"
+        )
+    lines += ["", f"Verdict: {found.verdict}."]
+    for name, evaluation in models.items():
+        lines += [f"  - {name.removeprefix('the ')}: {warning}" for warning in evaluation.warnings]
+    for name, evaluation in models.items():
+        lines += [f"Remark on {name}: {remark}" for remark in evaluation.remarks]
+    return "\n".join(lines)
+
+
+def comparison_as_dict(found: Comparison) -> dict[str, Any]:
+    """A comparison for machines; infinite numbers become None."""
+    result = {
+        "unit": "nats",
+        "verdict": found.verdict,
+        "seed": found.seed,
+        **_over_images("difference", found.difference),
+        "share_of_images_won_by_first": found.wins,
+        "first": as_dict(found.first),
+        "second": as_dict(found.second),
+    }
+    return finite(result)
+
+
+def describe_training(found: TrainingLikelihood, claimed_log_z: Mapping[str, float]) -> str:
+    """The likelihood along training in words, for a terminal, beside the ln Z that the file itself has for some checkpoints."""
+    best = found.checkpoints[found.best].evaluation
+    width = max(10, *(len(each.name) for each in found.checkpoints))
+    beside = "  the file's own ln Z" if claimed_log_z else ""
+    lines = [
+        f"Average test log-probability of {len(found.checkpoints)} checkpoints; all numbers in nats, intervals 95 %.",
+        "",
+        f"  {'checkpoint':<{width}} {'ln Z':>10} {'average':>9}   {'interval':<20}  {'behind the best':<24}  {'verdict':<17}{beside}",
+    ]
+    for number, each in enumerate(found.checkpoints):
+        log_z, average, behind = (
+            _log_z_of(each.evaluation),
+            each.evaluation.average,
+            each.behind_best,
+        )
+        gap = "best" if number == found.best else f"{behind.mean:.2f} ({between(behind.interval)})"
+        line = f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {between(average.interval):<20}  {gap:<24}  {each.evaluation.word:<17}"
+        if each.name in claimed_log_z:
+            line += f"  {claimed_log_z[each.name]:.2f}"
+        lines.append(line.rstrip())
+    lines += ["", _baselines(best)]
+    doubt = "" if best.trustworthy else f"do not rely on it yet ({best.word}): "
+    lines.append(f"Verdict: {doubt}{found.verdict}.")
+    lines += [f"  - {warning}" for warning in best.warnings]
+    if best.advice:
+        lines.append(f"  {best.advice}")
+    if found.as_good:
+        lines.append(f"These images do not tell from the best: {_some(found.as_good)}.")
+    if found.unknown:
+        lines.append(f"Not trusted, and perhaps better than the best: {_some(found.unknown)}.")
+    lines += [f"Remark on the best: {remark}" for remark in best.remarks]
+    lines.append(
+        "The best was chosen by these images: report the average of other images, such as `paperlib evaluate` gives it."
+    )
+    return _of_items("\n".join(lines), best)
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names in words, at most eight."""
+    return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
+
+
+def _log_z_of(evaluation: Evaluation) -> float:
+    """ln Z of the whole model."""
+    return evaluation.known_log_z[0] + evaluation.log_z_of_certain
+
+
+def _log_z_interval(evaluation: Evaluation) -> tuple[float, float]:
+    """Its 95 % interval."""
+    low, high = evaluation.log_z_interval(LEVEL)
+    return low + evaluation.log_z_of_certain, high + evaluation.log_z_of_certain
+
+
+def training_as_dict(
+    found: TrainingLikelihood, claimed_log_z: Mapping[str, float]
+) -> dict[str, Any]:
+    """The likelihood along training for machines, with a row for each checkpoint; infinite numbers become None."""
+    rows = []
+    for number, each in enumerate(found.checkpoints):
+        evaluation, behind = each.evaluation, each.behind_best
+        average, effort = evaluation.average, evaluation.effort
+        low, high = _log_z_interval(evaluation)
+        rows.append(
+            {
+                "checkpoint": each.name,
+                "verdict_word": evaluation.word,
+                "dtype": str(evaluation.dtype).removeprefix("torch."),
+                "log_z": _log_z_of(evaluation),
+                "log_z_low": low,
+                "log_z_high": high,
+                "average": average.mean,
+                "low": average.interval[0],
+                "high": average.interval[1],
+                "other_images_low": average.sample_interval[0],
+                "other_images_high": average.sample_interval[1],
+                "behind_best": behind.mean,
+                "behind_best_low": behind.interval[0],
+                "behind_best_high": behind.interval[1],
+                "behind_best_other_images_low": behind.sample_interval[0],
+                "behind_best_other_images_high": behind.sample_interval[1],
+                "told_from_best": "best" if number == found.best else each.told_from_best,
+                "num_steps": effort and effort.num_steps,
+                "ladder_steps": effort and effort.tempering_steps,
+                "claimed_log_z": claimed_log_z.get(each.name),
+            }
+        )
+    result = {
+        "unit": "nats",
+        "trustworthy": found.trustworthy,
+        "interrupted": found.interrupted,
+        "verdict": found.verdict,
+        "verdict_word": found.checkpoints[found.best].evaluation.word,
+        "best": found.checkpoints[found.best].name,
+        "not_told_from_best": list(found.as_good),
+        "not_trusted_and_perhaps_better": list(found.unknown),
+        "findings": [
+            f"{each.name}: {text}"
+            for each in found.checkpoints
+            for text in each.evaluation.warnings
+        ],
+        "checkpoints": rows,
+    }
+    return finite(result)

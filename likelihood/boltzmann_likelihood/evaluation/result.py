@@ -1,0 +1,349 @@
+"""What an evaluation finds: its runs, its doubts and the verdict on them, and the number that is reported."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from boltzmann_likelihood.evaluation.averages import ImageAverage
+from boltzmann_likelihood.evaluation.baselines import Baselines
+from boltzmann_likelihood.evaluation.modes import ModeCheck
+from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
+from paperlib.estimators.estimate import interval_of
+
+TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
+#: What might settle a doubt if it had more work.
+TEMPERING, MODES, ANNEALING, HIDDEN = "tempering", "modes", "annealing", "hidden layers"
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A warning about the value of parallel tempering, with the verdict that it leads to, and with what work, times which factor, would settle it."""
+
+    word: str
+    text: str
+    # Parallel tempering, the runs from modes, annealing, annealing of hidden layers, or nothing.
+    part: str = TEMPERING
+    # From what was seen; infinite if that cannot be said.
+    factor: float = math.inf
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on an evaluation, its doubts, and warnings about AIS and RAISE that do not count against the number (`settled`)."""
+
+    word: str
+    doubts: tuple[Doubt, ...] = ()
+    settled: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The doubts in words, each once."""
+        return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
+
+    @property
+    def factor(self) -> float:
+        """About how many times as much work would settle all doubts; infinite if that cannot be said, and 1 if there are none."""
+        return max((doubt.factor for doubt in self.doubts), default=1.0)
+
+
+@dataclass(frozen=True)
+class AnnealingRun:
+    """AIS and RAISE with one number of intermediate distributions.
+
+    Attributes
+    ----------
+    num_steps : int
+        The number of steps, K.
+    ais : PartitionEstimate
+        The estimate of ln Z.
+    bracket : Bracket
+        The bracket around the average ln p(v) of the test images.
+    seconds : float
+        The time that it took.
+    chosen : Tensor, shape [n]
+        The numbers of the test images that RAISE was run for.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from boltzmann_likelihood.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> found = evaluate(rbm, torch.eye(3), generator=generator, steps=32, exact=False)
+    >>> [run.num_steps for run in found.runs]
+    [2, 8, 32]
+    >>> -2.2 < found.runs[-1].bracket.upper < -2.0  # -ln 8
+    True
+    """
+
+    num_steps: int
+    ais: PartitionEstimate
+    bracket: Bracket
+    seconds: float
+    chosen: Tensor
+
+
+@dataclass(frozen=True)
+class FinishedRuns:
+    """The finished runs with increasing K, and the checks alongside: whatever Ctrl-C came before is None or empty."""
+
+    runs: tuple[AnnealingRun, ...] = ()
+    mode_checks: tuple[ModeCheck, ...] = ()
+    interrupted: bool = False
+    tempering: TemperingEstimate | None = None
+    # Of a run from images that RAISE hardly reaches; None if RAISE is not too low.
+    image_check: ModeCheck | None = None
+
+    @property
+    def known_log_z(self) -> tuple[float, float, float]:
+        """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error."""
+        tempering = self.tempering
+        if tempering is None:
+            ais = self.runs[-1].ais
+            return ais.log_z, ais.std_error, len(ais.log_weights) - 1
+        return tempering.log_z, tempering.std_error, tempering.degrees_of_freedom
+
+
+@dataclass(frozen=True)
+class LogUnnormalized:
+    """ln p*(v) of the test images; for a deep model it is an estimate that errs low.
+
+    Attributes
+    ----------
+    values : Tensor, shape [N]
+        ln p*(v), float64, in nats.
+    error : tuple of float
+        Standard error of their average, from the chains and from the choice of images that were annealed, and its degrees of freedom.
+    rise : float
+        How much the average rises when draws are doubled, in nats.
+    draws, steps : int
+        Draws of the hidden units for each image or, if there are `steps` of annealing, chains for each annealed image; 0 where the values
+        are exact.
+
+    Examples
+    --------
+    >>> LogUnnormalized(torch.tensor([-1.0, -2.0]), (0.1, 9.0), 0.01, 8, 1_000).missing
+    0.02
+    """
+
+    values: Tensor
+    error: tuple[float, float] = (0.0, math.inf)
+    rise: float = 0.0
+    draws: int = 0
+    steps: int = 0
+
+    @property
+    def missing(self) -> float:
+        """What the average may still lack, in nats: it rises as much again, and again half of it, and so on."""
+        return 2 * max(self.rise, 0.0)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much an evaluation runs.
+
+    Attributes
+    ----------
+    num_steps : int
+        K of the largest runs of AIS and RAISE.
+    tempering_steps : int
+        Transitions of single chains for parallel tempering.
+    minutes : float or None
+        The time that the steps were chosen to fit; None where the steps were given.
+    tolerance : float or None
+        The width of the interval, in nats, for which fewer steps were enough; None where all were taken.
+
+    Examples
+    --------
+    >>> Effort(1_000, 50_000).num_steps
+    1000
+    """
+
+    num_steps: int
+    tempering_steps: int
+    minutes: float | None = None
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class ExactResult:
+    """The result where everything was enumerated.
+
+    Attributes
+    ----------
+    log_z : float
+        ln Z, in nats.
+    test, test_std_error : float
+        Average ln p(v) of the test images, and its standard error as an estimate for all images of this kind.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from boltzmann_likelihood.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]]).exact
+    >>> print(f"{result.log_z:.4f} {result.test:.4f}")
+    3.4657 -2.0794
+    """
+
+    log_z: float
+    test: float
+    test_std_error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(FinishedRuns):
+    """What is known about a model's average test log-probability, and the runs that say so.
+
+    Attributes
+    ----------
+    num_visible, num_hidden, num_images : int
+        Sizes of the model and of the test set.
+    dtype : torch.dtype
+        The type in which chains walked, or in which states were enumerated.
+    rounding : float
+        How far ln Z of the model that was walked may be from that of the model itself, in nats; part of every proven bound.
+    start : str
+        Where annealing and parallel tempering start.
+    average : ImageAverage
+        The average test log-probability with its intervals.
+    model : str
+        The kind of the model and its sizes.
+    items : str
+        What its test vectors are, `images` or, for categorical units, `sequences`.
+    baselines : Baselines
+        Log-probabilities of the same images under independent units.
+    log_z_of_certain : float
+        What units add to ln Z, and to ln p*(v) of every image, whose state the model's large biases fix and that were set aside, in nats. All
+        other attributes are without it; the report adds it.
+    exact : ExactResult or None
+        The exact result, where a layer is small enough to be enumerated.
+    runs : tuple of AnnealingRun
+        AIS and RAISE with growing K, the best run last; empty where the exact value is known.
+    interrupted : bool
+        Whether the run was stopped before its largest K.
+    tempering : TemperingEstimate or None
+        ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
+    mode_checks, image_check : tuple of ModeCheck, ModeCheck or None
+        What runs from the model's own modes say about parallel tempering, and what one says that starts at images which RAISE hardly reaches.
+    judgement : Judgement
+        The verdict, by the rule of `boltzmann_likelihood.evaluation.verdict`.
+    remarks : tuple of str
+        Things to know about the model, such as that it falls behind a baseline.
+    worse_than_baseline : bool
+        Whether the model falls behind independent pixels or the uniform model. It may then have been misread, and the verdict is at best *open*.
+    known_images : int
+        How many of the test images are training images as well.
+    effort : Effort or None
+        How much was run; None where the exact value is known.
+    seed : int or None
+        The seed of the generator, if it had not been used before; this seed and the same effort give the same numbers.
+    unnormalized : LogUnnormalized
+        ln p*(v) of the test images, and how well their average is known.
+    variational_bound : float or None
+        The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
+    weights : Tensor or None, shape [N]
+        Weights of the test images; None if all count alike.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from boltzmann_likelihood.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]])
+    >>> result.num_images, result.runs, result.warnings
+    (2, (), ())
+    """
+
+    num_visible: int
+    num_hidden: int
+    num_images: int
+    dtype: torch.dtype
+    rounding: float
+    start: str
+    average: ImageAverage
+    model: str
+    items: str
+    baselines: Baselines
+    log_z_of_certain: float = 0.0
+    exact: ExactResult | None = None
+    judgement: Judgement
+    remarks: tuple[str, ...] = ()
+    worse_than_baseline: bool = False
+    known_images: int = 0
+    effort: Effort | None = None
+    seed: int | None = None
+    unnormalized: LogUnnormalized = field(repr=False, compare=False)
+    variational_bound: float | None = None
+    weights: Tensor | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def log_unnormalized(self) -> Tensor:
+        """ln p*(v) of the test images, float64 [N], in nats."""
+        return self.unnormalized.values
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the number; empty if nothing was found."""
+        return self.judgement.warnings
+
+    @property
+    def word(self) -> str:
+        """The word of the verdict, one of `trusted`, `not trusted`, `open` and `too noisy to tell`."""
+        word = self.judgement.word
+        return OPEN if word == TRUSTED and self.worse_than_baseline else word
+
+    @property
+    def advice(self) -> str:
+        """How much more time would settle the doubts, from what was seen; empty if there are none."""
+        if not self.warnings or self.effort is None:
+            return ""
+        factor, effort = self.judgement.factor, self.effort
+        if math.isinf(factor):
+            if any(doubt.part == NOTHING for doubt in self.judgement.doubts):
+                return "More time alone is unlikely to help."
+            return "How much more time would help cannot be told from this run."
+        times = max(2, math.ceil(factor))
+        option = (
+            f"--steps {times * effort.num_steps} --tempering-steps {times * effort.tempering_steps}"
+        )
+        if effort.minutes is not None:
+            option = f"--minutes {times * effort.minutes:g}"
+        return f"About {times:,} times as much time should settle this: {option}."
+
+    @property
+    def source(self) -> str:
+        """What gave the reported ln Z, one of `exact`, `ladder` (parallel tempering) and, in an interrupted run, `AIS`."""
+        if self.exact is not None:
+            return "exact"
+        return "AIS" if self.tempering is None else "ladder"
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether nothing speaks against the result."""
+        return self.word == TRUSTED
+
+    @property
+    def known_log_z(self) -> tuple[float, float, float]:
+        """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
+        if self.exact is not None:
+            return self.exact.log_z, 0.0, math.inf
+        return super().known_log_z
+
+    def log_z_interval(self, level: float) -> tuple[float, float]:
+        """The interval (low, high) for ln Z at this confidence level, in nats.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        return interval_of(*self.known_log_z, level)

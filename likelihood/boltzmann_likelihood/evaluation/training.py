@@ -1,0 +1,302 @@
+"""Which checkpoint of a training gives the test images the highest probability, and whether that could be chance.
+
+Every checkpoint is evaluated as `evaluate` does it, and gets its verdict. First all of them get a little of the time. The rest goes to
+those that could be best: whose interval reaches that of the best one, or whose number is not trusted and may be anywhere. They are
+evaluated again one after the other, the highest average first: where walks miss a part of a model, ln Z comes out too low and the average
+too high, so that a first number says at most how good a checkpoint can be. The others keep their first evaluation.
+
+All checkpoints see the same images, so the best one is compared with each of the others image by image, as in `compare`. A number that is
+not trusted cannot be best while there is another.
+
+The best of many checkpoints is chosen with the images that then measure it, so its average is slightly too high. Choose with validation
+images, and report the average over test images.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import torch
+from tqdm import tqdm
+
+from boltzmann_likelihood.evaluation.averages import ImageAverage
+from boltzmann_likelihood.evaluation.compare import difference_of
+from boltzmann_likelihood.evaluation.evaluation import Preparation, given_effort, part_of
+from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Effort, Evaluation
+from paperlib.errors import InputError
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.numerics import resolve_generator
+from paperlib.validation import ArrayLike
+
+# The first evaluation of all checkpoints takes this share of the time or, where steps are given, of the steps for each of them.
+_SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1 / 16
+# Among at most so many the rest of the time is divided: with more, each would get too little to be settled.
+_MOST_AGAIN = 6
+
+
+@dataclass(frozen=True)
+class CheckpointLikelihood:
+    """One checkpoint of a training.
+
+    Attributes
+    ----------
+    name : str
+        Its name, such as `update_100`.
+    evaluation : Evaluation
+        What `evaluate` finds, with its verdict.
+    behind_best : ImageAverage
+        How much higher the best checkpoint's average is, compared image by image, with 95 % intervals.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> flat, steep = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
+    >>> [each.told_from_best for each in evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]]).checkpoints]
+    ['on these images', 'no']
+    """
+
+    name: str
+    evaluation: Evaluation
+    behind_best: ImageAverage
+
+    @property
+    def average(self) -> ImageAverage:
+        """The average ln p(v) of the test images, with 95 % intervals."""
+        return self.evaluation.average
+
+    @property
+    def told_from_best(self) -> str:
+        """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, `no` or `not trusted`."""
+        if self.evaluation.word == NOT_TRUSTED:
+            return NOT_TRUSTED
+        return self.behind_best.told_from_zero
+
+
+@dataclass(frozen=True)
+class TrainingLikelihood:
+    """The likelihood along a training.
+
+    Attributes
+    ----------
+    checkpoints : tuple of CheckpointLikelihood
+        In the order of training.
+    best : int
+        Index of the checkpoint with the highest average, counted from 0; of those that are not distrusted, if there are any.
+    interrupted : bool
+        Whether the run was stopped early. The last checkpoints may then be missing, or some be less accurate than the time allowed.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> flat, steep = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
+    >>> found = evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]], names=["flat", "steep"])
+    >>> found.checkpoints[found.best].name, found.trustworthy, found.as_good
+    ('steep', True, ())
+    """
+
+    checkpoints: tuple[CheckpointLikelihood, ...]
+    best: int
+    interrupted: bool
+
+    @property
+    def as_good(self) -> tuple[str, ...]:
+        """Names of the other checkpoints that these images do not show to be worse than the best."""
+        return tuple(
+            each.name
+            for number, each in enumerate(self.checkpoints)
+            if number != self.best and each.told_from_best == "no"
+        )
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Names of the other checkpoints whose numbers are not trusted and reach that of the best."""
+        found = {n: each.evaluation for n, each in enumerate(self.checkpoints)}
+        reach = _could_be_best(found)
+        return tuple(
+            self.checkpoints[n].name
+            for n in reach
+            if n != self.best and found[n].word == NOT_TRUSTED
+        )
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether nothing speaks against the best one's number, and no other one that is not trusted might be better."""
+        return self.checkpoints[self.best].evaluation.trustworthy and not self.unknown
+
+    @property
+    def verdict(self) -> str:
+        """A sentence that says where the model was best and which neighbouring checkpoints can be told from it."""
+        parts = [f"{self.checkpoints[self.best].name} is best"]
+        for number, where in ((self.best - 1, "before"), (self.best + 1, "after")):
+            if not 0 <= number < len(self.checkpoints):
+                parts.append(f"it is the {'first' if where == 'before' else 'last'}")
+                continue
+            other = self.checkpoints[number]
+            low, high = other.behind_best.interval
+            by = f" (by {low:.2f} to {high:.2f} nats)"
+            word = {
+                "yes": f"is worse{by}",
+                "on these images": f"is worse on these images, which may be chance for others{by}",
+                "no": f"cannot be told from it{by}",
+                NOT_TRUSTED: f"is {NOT_TRUSTED}",
+            }[other.told_from_best]
+            parts.append(f"{other.name} {where} it {word}")
+        return "; ".join(parts)
+
+
+def evaluate_training(
+    models: Sequence[UnnormalizedModel],
+    test: ArrayLike,
+    train: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    minutes: float = 2.0,
+    steps: int | None = None,
+    tempering_steps: int | None = None,
+    weights: ArrayLike | None = None,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+    left_out: Callable[[str], object] | None = None,
+) -> TrainingLikelihood:
+    """The average ln p(v) of test images at every checkpoint of a training, with intervals, and where it was highest.
+
+    Parameters
+    ----------
+    models : sequence of RBM, PottsRBM, DBM or DBN
+        Checkpoints with the same visible units, in the order of training.
+    test, train, weights, generator, progress
+        As for `evaluate`. Validation images if a checkpoint is to be chosen.
+    names : sequence of str, optional
+        Names of the checkpoints; by default `1`, `2`, ...
+    minutes : float
+        Approximate time to spend on all together, a quarter of it on all checkpoints alike and the rest on up to six that could be best.
+        Not needed where ln Z is exact.
+    steps, tempering_steps : int, optional
+        As for `evaluate`, for each checkpoint that could be best; all of them first get a sixteenth of these. The same generator then
+        gives the same numbers.
+    left_out : callable, optional
+        Called with a sentence for each checkpoint that cannot be evaluated; the others are. None: such a checkpoint is an error.
+
+    Returns
+    -------
+    TrainingLikelihood
+        Ctrl-C ends the run; the result so far is returned, marked as interrupted.
+
+    Raises
+    ------
+    InputError
+        As for `evaluate`; if there are no checkpoints, another number of names, or two that share their weights.
+    KeyboardInterrupt
+        If interrupted before there is any result.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> early, late = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
+    >>> evaluate_training([early, late], [[1, 1, 0], [1, 0, 0], [1, 1, 0]]).verdict
+    '2 is best; 1 before it is worse on these images, which may be chance for others (by 1.03 to 1.03 nats); it is the last'
+    """
+    if not isinstance(models, Sequence) or isinstance(models, str) or len(models) == 0:
+        raise InputError(f"models: expected a sequence of at least one, got {models!r:.60}")
+    labels = [str(n) for n in range(1, len(models) + 1)] if names is None else list(names)
+    if len(labels) != len(models):
+        raise InputError(f"names: expected {len(models)}, one for each model, got {len(labels)}")
+    if len({_places(model) for model in models}) < len(models):
+        raise InputError(
+            "models: expected weights of its own for each checkpoint, got the same ones in two; keep a copy of each, model.to(model.device)"
+        )
+    asked = given_effort(minutes, steps, tempering_steps)
+    generator = resolve_generator(generator, models[0].device)
+    prepared: dict[int, Preparation] = {}
+    problems = []
+    for number, model in enumerate(models):
+        try:
+            prepared[number] = Preparation(model, test, train, weights, generator)
+        except InputError as error:
+            if left_out is None:
+                raise
+            problems.append(f"{labels[number]} is left out: {error}")
+    if not prepared:
+        raise InputError(f"models: expected one that can be evaluated, got none; {problems[0]}")
+    if left_out is not None:
+        for problem in problems:
+            left_out(problem)
+    found: dict[int, Evaluation] = {}
+    interrupted = False
+    hide = None if progress is None else not progress
+    try:
+        for title, numbers, most, effort in _rounds(prepared, found, asked, minutes):
+            for number in tqdm(numbers, title, most, unit="checkpoint", disable=hide):
+                each = prepared[number].evaluate(effort, progress=False)
+                if not (each.interrupted and found):
+                    # None can be repeated on its own, since all draw from one generator.
+                    found[number] = replace(each, seed=None)
+                if each.interrupted:
+                    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        interrupted = True
+    best = max(found, key=lambda n: (found[n].word != NOT_TRUSTED, found[n].average.mean))
+    return TrainingLikelihood(
+        tuple(
+            CheckpointLikelihood(labels[number], each, difference_of(found[best], each))
+            for number, each in found.items()
+        ),
+        list(found).index(best),
+        interrupted,
+    )
+
+
+def _places(model: UnnormalizedModel) -> tuple[int, ...]:
+    """Where the matrices of a model lie in memory."""
+    return tuple(tensor.data_ptr() for tensor in model.tensors().values() if tensor.ndim > 1)
+
+
+def _rounds(
+    prepared: Mapping[int, Preparation],
+    found: Mapping[int, Evaluation],
+    asked: Effort | None,
+    minutes: float,
+) -> Iterator[tuple[str, Iterable[int], int, Effort | None]]:
+    """Which checkpoints are to be evaluated, how many at most, and with which effort; the second time it depends on what is found meanwhile."""
+    began = time.perf_counter()
+    rest = [number for number, part in prepared.items() if not part.exact]
+
+    def affordable(numbers: Sequence[int], minutes_left: float) -> Effort:
+        # The checkpoints of a training are alike, so that one of them says how much time they take.
+        effort = prepared[numbers[-1]].affordable(minutes_left / len(numbers))
+        return replace(effort, minutes=minutes)
+
+    def could_be_best() -> list[int]:
+        """Those that have been evaluated once only, the highest average first."""
+        reach = [number for number in _could_be_best(found) if number in rest]
+        return sorted(reach, key=lambda number: found[number].average.mean, reverse=True)
+
+    def again() -> Iterator[int]:
+        while reach := could_be_best():
+            rest.remove(reach[0])
+            yield reach[0]
+
+    first = asked
+    if asked is not None:
+        first = part_of(asked, _SHARE_OF_STEPS)
+    elif rest:
+        first = affordable(rest, _SHARE_OF_TIME * minutes)
+    yield "All checkpoints", list(prepared), len(prepared), first
+    chosen = could_be_best()[: _MOST_AGAIN if asked is None else None]
+    if asked is None and chosen:
+        spent = (time.perf_counter() - began) / 60
+        asked = affordable(chosen, max(minutes / 2, minutes - spent))
+    yield "Those that could be best", islice(again(), len(chosen)), len(chosen), asked
+
+
+def _could_be_best(found: Mapping[int, Evaluation]) -> list[int]:
+    """Those whose interval reaches the best one's, as far as the other numbers can be trusted."""
+    lows = [each.average.interval[0] for each in found.values() if each.word != NOT_TRUSTED]
+    least = max(lows, default=-math.inf)
+    return [number for number, each in found.items() if each.average.interval[1] >= least]

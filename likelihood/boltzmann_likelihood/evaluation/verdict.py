@@ -1,0 +1,295 @@
+"""The rule by which `paperlib evaluate` trusts a number, and the number's interval.
+
+Three methods look at one ln Z. What each of them can say about it is not the same.
+
+*Parallel tempering* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the
+truth was counted (chapter 17). Its value and interval are therefore what is reported, always. Others can only raise doubts about it.
+
+*AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
+ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds parallel
+tempering, parallel tempering is too low. If AIS lies below parallel tempering, that says nothing: to this side it errs itself, and the
+fewer of its chains count, the further. For the same reason, open brackets and moving estimates of AIS lead to warnings that do not count.
+
+*RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. How close annealing comes to the
+model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
+down. For a DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance sampling with equally few draws. If
+RAISE is further below parallel tempering, chains hardly reach some images, and parallel tempering may know their surroundings as little.
+Whether it does is asked of a second run of parallel tempering, which starts at the base rates of those images. A part of Z that was missed
+elsewhere would lower RAISE for every image alike. If RAISE lies above parallel tempering, that says nothing: short annealing often gives
+more probability to images than a bad model does.
+
+*Runs of parallel tempering from the model's own modes*, and from images that RAISE hardly reaches (`boltzmann_likelihood.evaluation.modes`), know the
+mass of regions that parallel tempering may have missed.
+
+A sentence that speaks against a number is called a *warning*, here as in the estimators. A *doubt* is a warning as this rule weighs it: with
+the verdict that it leads to, and with the work that would settle it. A *remark* is about the model or the images, not about ln Z.
+
+The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
+
+1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link without swaps, halves or replicas that
+   disagree, a value below the proven bound); the average is above 0, which no log-probability is; the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
+   the same level; a run of parallel tempering from a mode or from images finds more than half a nat that parallel tempering missed; the run
+   was interrupted; or the training images are not of the model's kind.
+2. `open`: a mode could add more than half a nat within two standard errors; parallel tempering missed a mode that adds less, but where one
+   was missed, many beside it may have been; or RAISE is lower by a nat more than is explained, for more than three quarters of the images
+   or without a run of parallel tempering from those that are affected.
+3. `too noisy to tell`: parallel tempering's 95 % interval extends more than half a nat to either side.
+
+The same doubts say where an evaluation spends its time (`boltzmann_likelihood.evaluation.annealing_runs`) and, at the end, how much more would be needed.
+
+Two things do not concern ln Z. An average log-probability above 0 by more than its error is impossible, and *not trusted*. And for a deep model
+ln p*(v) may itself be an estimate: if it still rises by more than a tenth of a nat when draws are doubled, or misses a part of the posterior for
+images that the model has drawn (`boltzmann_likelihood.evaluation.hidden_layers`), the average is *not trusted*.
+
+All else is about ln Z. Whether the model is the one that somebody meant is another question. Where its average lies below that of
+independent pixels or of the uniform model by more than its errors explain, `trusted` becomes `open`, for an exact value as well
+(`boltzmann_likelihood.evaluation.result.Evaluation.word`): the usual cause is a file that was read the wrong way round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
+from boltzmann_likelihood.evaluation.modes import ModeCheck
+from boltzmann_likelihood.evaluation.result import (
+    ANNEALING,
+    MODES,
+    NOT_TRUSTED,
+    NOTHING,
+    OPEN,
+    TOO_NOISY,
+    TRUSTED,
+    AnnealingRun,
+    Doubt,
+    FinishedRuns,
+    Judgement,
+)
+from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
+from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
+
+_WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY, TRUSTED)
+#: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
+SMALL = 0.5
+# RAISE's shortfall and an open bracket are reported only beyond the first, and an estimate of AIS that moves beyond the second, in nats.
+_TOLERANCE, _MOVING = 1.0, 0.5
+# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
+_MET, _FIRST_OF_MANY = 0.1, 0.01
+# Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
+_MOST = 0.75
+# The probability with which the certified bound and parallel tempering's interval, when they are compared, each hold.
+_CERTAIN = 0.999
+
+
+def log_z_with_modes(finished: FinishedRuns) -> float:
+    """The largest estimate of ln Z, by AIS or parallel tempering, and with what runs from modes significantly add to it, in nats."""
+    of_ais = finished.runs[-1].ais.log_z
+    if finished.tempering is None:
+        return of_ais
+    checks = [*finished.mode_checks, finished.image_check]
+    missed = [check.missed for check in checks if check is not None and check.significant]
+    return max(of_ais, finished.tempering.log_z + max(missed, default=0.0))
+
+
+def impossible(average: ImageAverage) -> tuple[Doubt, ...]:
+    """A doubt if an average log-probability is above 0 by more than its error."""
+    if not average.interval[0] > 0:
+        return ()
+    text = (
+        f"An average log-probability of {average.mean:.2f} is impossible: ln p(v) is at most 0 for discrete data. The numbers of the model are "
+        "too large for this computation, or this is an error of the program."
+    )
+    return (Doubt(NOT_TRUSTED, text, NOTHING),)
+
+
+def judge(
+    finished: FinishedRuns,
+    settled: tuple[str, ...] = (),
+    others: tuple[str, ...] = (),
+    explained: float = 0.0,
+    doubts: tuple[Doubt, ...] = (),
+) -> Judgement:
+    """Apply the rule of this module.
+
+    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any estimate, `explained` is how many nats
+    RAISE falls short for a known reason, besides what annealing loses, and `doubts` are about the average, not about ln Z.
+    """
+    against_all = list(others)
+    if finished.interrupted:
+        against_all.append("Interrupted: not everything was looked at.")
+    if finished.tempering is None:
+        against_all.append(
+            "There is no run of parallel tempering yet, and AIS alone is not believed."
+        )
+    found = [*doubts, *(Doubt(NOT_TRUSTED, text) for text in against_all)]
+    found += find_doubts(finished, explained)
+    settled += tuple(doubt.text for doubt in found if doubt.word == TRUSTED)
+    word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
+    return Judgement(word, tuple(doubt for doubt in found if doubt.word != TRUSTED), settled)
+
+
+def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
+    """What speaks against parallel tempering, in the order in which it is worth working on; `explained` as for `judge`.
+
+    A doubt that has been settled has the word `trusted`.
+    """
+    tempering = finished.tempering
+    if tempering is None:
+        return []
+    return [
+        *_of_tempering(tempering),
+        *_of_ais(finished.runs[-1].ais, tempering),
+        *_of_modes(finished.mode_checks),
+        *_of_raise(finished, tempering, explained),
+    ]
+
+
+def _of_tempering(tempering: TemperingEstimate) -> Iterator[Doubt]:
+    trips = tempering.round_trips
+    factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
+    for text in tempering.warnings:
+        yield Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
+    low, high = tempering.interval(LEVEL)
+    half = (high - low) / 2
+    if not half <= SMALL:
+        text = f"Parallel tempering knows ln Z to {half:.1f} nats only (95 %)."
+        yield Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2)
+
+
+def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
+    certified = certified_lower_bound(ais.log_weights, _CERTAIN)
+    if certified <= tempering.interval(_CERTAIN)[1]:
+        return []
+    text = (
+        f"Parallel tempering says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
+        f"{certified:.2f}."
+    )
+    return [Doubt(NOT_TRUSTED, text)]
+
+
+def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's own") -> list[Doubt]:
+    if not checks:
+        text = (
+            "The model's own modes were not looked at, and parallel tempering may have missed one."
+        )
+        return [Doubt(OPEN, text, MODES)]
+    found = [check for check in checks if check.significant and check.missed > SMALL]
+    if found:
+        worst = max(found, key=lambda check: check.missed)
+        text = (
+            f"A run of parallel tempering that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first run missed that "
+            "mode."
+        )
+        return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
+    unmet = [check.missed for check in checks if check.significant and check.met < _MET]
+    largest = max(unmet, default=0.0)
+    if largest > _FIRST_OF_MANY:
+        text = (
+            f"Parallel tempering missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
+            "beside it may be."
+        )
+        return [Doubt(OPEN, text, NOTHING)]
+    most = max(check.most for check in checks)
+    if most <= SMALL:
+        return []
+    text = f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to {most:.1f} nats."
+    return [Doubt(OPEN, text, MODES, (most / SMALL) ** 2)]
+
+
+def _of_raise(
+    finished: FinishedRuns, tempering: TemperingEstimate, explained: float
+) -> list[Doubt]:
+    short, check = shortfall(finished.runs[-1], tempering, explained), finished.image_check
+    if short is None:
+        return []
+    found = [] if check is None else _of_modes([check], "a mode near some test images")
+    word, factor = OPEN, short.nats / _TOLERANCE
+    if check is None:
+        text = "Some images may be hard to reach."
+    elif short.affected.double().mean() > _MOST:
+        text = "More than three quarters of the images are affected, as all would be if parallel tempering had missed a part of Z."
+    elif found:
+        return found
+    else:
+        word, factor = TRUSTED, 1.0
+        text = (
+            "A run of parallel tempering that starts at such images finds no mode that was missed."
+        )
+    numbers = (
+        f"RAISE is {short.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {short.explained:.1f} of "
+        "them."
+    )
+    return [*found, Doubt(word, f"{numbers} {text}", ANNEALING, factor)]
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """By how many nats RAISE is below parallel tempering's average, how many of them are explained, and which of its images [n] lack more."""
+
+    nats: float
+    explained: float
+    affected: Tensor
+
+
+def shortfall(
+    best: AnnealingRun, tempering: TemperingEstimate, explained: float = 0.0
+) -> Shortfall | None:
+    """RAISE's shortfall, if on average it is larger by a nat than is explained; `explained` as for `judge`."""
+    explained += max(0.0, tempering.log_z - best.ais.log_weights.mean().item())
+    below_ais = tempering.log_z - best.ais.log_z
+    nats, by_image = best.bracket.gap - below_ais, best.bracket.vector_gaps - below_ais
+    allowed = explained + _TOLERANCE
+    if nats <= allowed:
+        return None
+    # The average uses a control variate, so that it may be lower than every single image is.
+    return Shortfall(nats, explained, by_image >= min(allowed, by_image.max().item()))
+
+
+def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
+    """Warnings about the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
+    runs = finished.runs
+    or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
+    best = runs[-1]
+    gap, found = best.bracket.gap, list(best.bracket.warnings)
+    word = best.bracket.verdict(_TOLERANCE)
+    if word == "open":
+        where = ""
+        if abs(best.bracket.median_gap) <= _TOLERANCE:
+            where = (
+                f" For half of the images the two are within {rounded_up(best.bracket.median_gap)} nats: the gap is due to a few "
+                "to which annealing hardly finds the way, and more time may not close it."
+            )
+        found.append(
+            f"The bracket is open by {gap:.1f} nats: AIS says {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}. "
+            f"The truth lies between them as far as RAISE is conservative.{where}"
+        )
+    elif word == "crossed":
+        found.append(
+            f"RAISE lies above AIS by {-gap:.1f} nats, so that there is no bracket: the annealing model fits these images "
+            f"better than the model itself{or_else}."
+        )
+    # Where AIS's error is infinite, its own warning says so already.
+    if _TOLERANCE / 2 < best.bracket.gap_std_error < math.inf:
+        found.append(
+            f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only "
+            "(one standard error); their agreement means little."
+        )
+    if len(runs) > 1:
+        moved = best.bracket.upper - runs[-2].bracket.upper
+        noise = max(run.bracket.upper_slack for run in runs[-2:])
+        if abs(moved) > max(_MOVING, noise):
+            found.append(
+                f"AIS's estimate still moves: by {moved:+.1f} nats from "
+                f"K = {runs[-2].num_steps:,} to {best.num_steps:,}."
+            )
+    return tuple(found)
+
+
+def rounded_up(nats: float) -> str:
+    """Nats rounded up to two decimals, for statements that something lies within them."""
+    hundredths = math.ceil(round(abs(nats) * 100, 6))
+    return f"{max(hundredths, 1) / 100:.2f}"

@@ -1,0 +1,239 @@
+"""RBMs from HDF5 archives, as written by the Python package `rbms` or the Julia package RestrictedBoltzmannMachines.
+
+`rbms` stores one model for each of several updates during training. The Julia package writes arrays with their axes in the
+opposite order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from boltzmann_likelihood.files.foreign_rbm import ForeignRBM
+from boltzmann_likelihood.files.spins import binary_from_spins
+from boltzmann_likelihood.files.stored import listed, read_stored
+from paperlib.errors import InputError
+from paperlib.models.files import Entry
+from paperlib.models.potts_rbm import PottsRBM
+from paperlib.models.rbm import RBM
+from paperlib.validation import as_tensor
+
+# A message names all updates if there are at most this many.
+_FEW = 20
+_UPDATE = re.compile(r"update_(\d+)")
+_JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
+# Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds, what this library lacks.
+_BINARY, _SPIN, _POTTS = "Binary", "Spin", "Potts"
+_RBMS_UNITS = {"BBRBM": (_BINARY, _BINARY), "IIRBM": (_SPIN, _SPIN), "PBRBM": (_POTTS, _BINARY)}
+_RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
+# Units of each layer, under the names that the Julia package uses.
+_JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
+_ARRAYS = ("weight_matrix", "vbias", "hbias")
+
+
+def is_archive(stored: Mapping[str, Entry]) -> bool:
+    """Whether a file's names are those of an archive of one of the two packages."""
+    return _JULIA_HEADER in stored or bool(_updates(stored))
+
+
+def from_archive(stored: Mapping[str, Entry], path: Path, update: int | None = None) -> ForeignRBM:
+    """An RBM from an opened HDF5 archive of `rbms` or of RestrictedBoltzmannMachines.jl.
+
+    Parameters
+    ----------
+    stored : mapping
+        What `boltzmann_likelihood.files.stored.read_stored` read. From `rbms`, models with binary units (BBRBM), spins (IIRBM) and categorical
+        visible units (PBRBM) can be read; from the Julia package, layers of type Binary and Spin, and visible layers of type Potts.
+    path : Path
+        The archive's file, for what is said.
+    update : int, optional
+        Which of the models that `rbms` stored during training; by default the last one.
+
+    Returns
+    -------
+    ForeignRBM
+        Includes the archive's own ln Z, if it has one.
+
+    Raises
+    ------
+    InputError
+        If an array is missing or of another kind, there is no such update, or units are of a type that the library does not have.
+
+    Examples
+    --------
+    >>> stored = {f"update_10.params.{name}": np.zeros(2) for name in ("vbias", "hbias")}
+    >>> stored |= {"update_10.params.weight_matrix": np.zeros((2, 2)), "model_type": "BBRBM"}
+    >>> from_archive(stored, Path("RBM.h5")).origin
+    'update_10 of RBM.h5, BBRBM'
+    """
+    if _JULIA_HEADER in stored:
+        if update is not None:
+            raise InputError(f"update: expected none, since {path} holds a single model")
+        return _of_julia(stored, path)
+    return _of_rbms(stored, path, update)
+
+
+def archive_updates(path: str | os.PathLike[str]) -> list[int]:
+    """The updates for which an archive of `rbms` holds a model, in order; needs the h5py package.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged, or holds none.
+    """
+    found = _updates(read_stored("path", path))
+    if not found:
+        raise _refused(path, "models as update_N", "none")
+    return found
+
+
+def _refused(path: str | os.PathLike[str], expected: str, got: str) -> InputError:
+    return InputError(f"path: expected {expected} in {path}, got {got}")
+
+
+def _updates(stored: Mapping[str, Entry]) -> list[int]:
+    matches = {_UPDATE.fullmatch(name.partition(".")[0]) for name in stored}
+    return sorted({int(match[1]) for match in matches if match})
+
+
+def _entry(stored: Mapping[str, Entry], name: str, path: Path) -> Entry:
+    if name not in stored:
+        raise _refused(path, f"data as {name}", "nothing")
+    return stored[name]
+
+
+def _text(stored: Mapping[str, Entry], name: str, path: Path) -> str:
+    found = _entry(stored, name, path)
+    if not isinstance(found, str):
+        raise _refused(path, f"a string as {name}", listed({name: found}))
+    return found
+
+
+def _array(stored: Mapping[str, Entry], name: str, path: Path) -> np.ndarray:
+    found = np.asarray(_entry(stored, name, path))
+    if found.dtype.kind != "f" or found.ndim == 0 or found.size == 0:
+        got = f"{found.dtype} {list(found.shape)}"
+        raise _refused(path, f"an array of real numbers as {name}", got)
+    return found
+
+
+def _of_rbms(stored: Mapping[str, Entry], path: Path, update: int | None) -> ForeignRBM:
+    updates = _updates(stored)
+    chosen = updates[-1] if update is None else update
+    if chosen not in updates:
+        raise InputError(f"update: expected one of {_some(updates)} in {path}, got {update}")
+    # Older versions kept the arrays one level higher, and the oldest did not say which kind of model it is.
+    group = f"update_{chosen}"
+    inside = f"{group}.params."
+    place = inside if any(name.startswith(inside) for name in stored) else f"{group}."
+    arrays = [_array(stored, f"{place}{name}", path) for name in _ARRAYS]
+    extra = {name.removeprefix(inside) for name in stored if name.startswith(inside)} - {*_ARRAYS}
+    if extra:
+        wanted = f"only {', '.join(_ARRAYS)} as the parameters of {group}"
+        raise _refused(path, wanted, f"{', '.join(sorted(extra))} as well")
+    notes: tuple[str, ...] = ()
+    kind = _text(stored, "model_type", path) if "model_type" in stored else ""
+    if not kind:
+        kind, arrays, notes = _oldest(arrays, path)
+    if kind not in _RBMS_UNITS:
+        raise _refused(
+            path,
+            "a model of binary units (BBRBM), of spins (IIRBM) or of categorical visible units (PBRBM)",
+            f"{kind}, which needs {_RBMS_OTHERS.get(kind, 'units that this library does not have')}",
+        )
+    log_z = None
+    if f"{group}.log_z" in stored:
+        number = np.asarray(stored[f"{group}.log_z"])
+        if number.dtype.kind not in "fiu" or number.size != 1:
+            got = f"{number.dtype} {list(number.shape)}"
+            raise _refused(path, f"a number as {group}.log_z", got)
+        log_z = float(number.item())
+    origin = f"{group} of {path.name}, {kind}"
+    return _foreign(arrays, _RBMS_UNITS[kind], path, origin, log_z, notes)
+
+
+def _oldest(arrays: list[np.ndarray], path: Path) -> tuple[str, list[np.ndarray], tuple[str, ...]]:
+    """The kind of a model that does not say it, and its arrays as they are stored today.
+
+    Categorical weights had the states first, [q, L, M], and add up to zero over them.
+    """
+    weights, visible_bias, hidden_bias = arrays
+    if weights.ndim == 2:
+        return "BBRBM", arrays, ("no model_type in the file: taken as binary units",)
+    if weights.ndim == 3 and np.allclose(weights.sum(0), 0, atol=1e-4 * np.abs(weights).max()):
+        turned = [np.moveaxis(weights, 0, 1), visible_bias.T, hidden_bias]
+        note = "no model_type in the file: taken as categorical units [states, sites, hidden]"
+        return "PBRBM", turned, (note,)
+    got = f"nothing, and weights {list(weights.shape)} that do not tell"
+    raise _refused(path, "data as model_type", got)
+
+
+def _some(updates: list[int]) -> str:
+    """All of the updates, or the first and the last ones."""
+    if len(updates) > _FEW:
+        return f"{', '.join(map(str, updates[: _FEW // 2]))}, ..., {', '.join(map(str, updates[-_FEW // 2 :]))}"
+    return ", ".join(map(str, updates))
+
+
+def _of_julia(stored: Mapping[str, Entry], path: Path) -> ForeignRBM:
+    for name, expected in ((_JULIA_HEADER, _JULIA_VERSION), ("rbm_type", "RBM")):
+        found = _text(stored, name, path)
+        if found != expected:
+            raise _refused(path, f"{name} {expected}", found)
+    units = _text(stored, "visible_type", path), _text(stored, "hidden_type", path)
+    for layer, kind in zip(("visible", "hidden"), units, strict=True):
+        if kind not in _JULIA_UNITS[layer]:
+            wanted = f"{' or '.join(_JULIA_UNITS[layer])} {layer} units"
+            raise _refused(path, wanted, f"{kind}, which this library does not have")
+    # The first axis of a layer's parameters in Julia is the last one here, and has one entry for these units.
+    biases = [_array(stored, f"{layer}_par", path) for layer in ("visible", "hidden")]
+    weights = _array(stored, "weights", path)
+    if any(bias.shape[-1] != 1 for bias in biases) or (
+        weights.shape != biases[1].shape[:-1] + biases[0].shape[:-1]
+    ):
+        shapes = [list(array.shape) for array in (weights, *biases)]
+        got = f"shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
+        raise _refused(path, "weights and biases that fit each other", got)
+    # For categorical units, the first axis in Julia (the last one here) holds the states.
+    states = biases[0].shape[-2:-1] if units[0] == _POTTS else ()
+    sides = biases[0].shape[: -2 if states else -1][::-1]
+    visible_bias, hidden_bias = biases[0].reshape(-1, *states), biases[1].reshape(-1)
+    matrix = np.moveaxis(weights.reshape(len(hidden_bias), *visible_bias.shape), 0, -1)
+    notes: tuple[str, ...] = ()
+    if len(sides) > 1:
+        named = " x ".join(map(str, sides))
+        notes = (f"visible units: {named} in Julia, taken in Julia's order, first index fastest",)
+    origin = f"{path.name}, {units[0]} visible and {units[1]} hidden units"
+    return _foreign([matrix, visible_bias, hidden_bias], units, path, origin, notes=notes)
+
+
+def _foreign(
+    arrays: list[np.ndarray],
+    units: tuple[str, str],
+    path: Path,
+    origin: str,
+    stored_log_z: float | None = None,
+    notes: tuple[str, ...] = (),
+) -> ForeignRBM:
+    """The model with these arrays: weights [D, M], or [L, q, M] for categorical units, and biases."""
+    weights, visible_bias, hidden_bias = (as_tensor("path", array) for array in arrays)
+    spins = [kind == _SPIN for kind in units]
+    offset = 0.0
+    try:
+        kind = PottsRBM if units[0] == _POTTS else RBM
+        model = kind(weights, visible_bias, hidden_bias)
+        if any(spins):
+            parameters = model.flat.tensors().values()
+            flat, offset = binary_from_spins(*parameters, visible=spins[0], hidden=spins[1])
+            parts = flat.weights.view(weights.shape), flat.visible_bias.view(visible_bias.shape)
+            model = kind(*parts, flat.hidden_bias)
+    except InputError as error:
+        raise InputError(f"path: expected an RBM in {path}: {error}") from error
+    if any(spins):
+        note = "changed to 0 and 1; ln Z of the model in the file is that of the new one"
+        notes += (f"units -1 and 1: {note} {offset:+.2f} nats",)
+    return ForeignRBM(model, origin, spins[0], offset, stored_log_z, notes)

@@ -1,0 +1,491 @@
+"""Models, images and weights of images from files of many origins. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from boltzmann_likelihood.evaluation.averages import as_weights
+from boltzmann_likelihood.files.archives import from_archive, is_archive
+from boltzmann_likelihood.files.foreign_rbm import ForeignRBM
+from boltzmann_likelihood.files.naming import IGNORE, model_of, parse_names
+from boltzmann_likelihood.files.stored import COMPLETE, listed, read_stored
+from paperlib import storage
+from paperlib.datasets import binarize
+from paperlib.errors import InputError
+from paperlib.models import RBM, PottsRBM
+from paperlib.models.files import Entry, dense, printable
+from paperlib.validation import (
+    as_tensor,
+    blocks,
+    require_binary,
+    require_finite,
+    require_shape,
+)
+
+# ARCHIVE.h5:update_N is one model of an archive, IMAGES.npz:x_test one array of a file.
+_UPDATE = re.compile(r"(?P<path>.+):update_(?P<update>\d+)", re.DOTALL)
+_LABELS = ("label", "labels", "class", "target", "y", "digit")
+# Above this value, the largest one is taken for a grey level of at most 255 and not for white on another scale.
+_DARKEST_WHITE = 127
+# Letters of the states in FASTA files, by their number, in the order of rbms and adabmDCA.
+_LETTERS = {21: ("-ACDEFGHIKLMNPQRSTVWY",), 5: ("-ACGU", "-ACGT")}
+
+
+def read_model(
+    path: str | os.PathLike[str],
+    names: str | None = None,
+    width: Callable[[], int] | None = None,
+) -> ForeignRBM:
+    """A model from a file of any origin, and how it was read.
+
+    Parameters
+    ----------
+    path : path
+        A file of one of these formats, which its first bytes tell, possibly gzipped: `.safetensors`, `.npz`, `.mat` (also version 7.3), HDF5,
+        what `torch.save` wrote, or a `BernoulliRBM` as `.skops`. `W.npy,b.npy,a.npy` are three files of one model, and `ARCHIVE.h5:update_N`
+        is one model of an archive of `rbms`, `ARCHIVE.h5` its last. HDF5 needs the package h5py, `.skops` the package skops.
+    names : str, optional
+        Which array is what, where the file does not tell: `weights=W,visible=b,hidden=a` or a part of it. `weights=W.T` stands for
+        [hidden, visible], `visible=0` for no biases, and `ignore=NAME` for an array that is not part of the model.
+    width : callable, optional
+        Gives the number of values of an image, where neither names nor shapes tell which layer is the visible one.
+
+    Returns
+    -------
+    ForeignRBM
+        The model keeps the type in which it was stored.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, a pickle or in an unknown format; if it does not hold a model of units that this library has, or
+        anything else besides; or if it cannot be told what is what.
+
+    Notes
+    -----
+    An RBM is one matrix and two vectors that fit its sides, whatever they are called. Stacked layers are a DBN. The arrays of a `DBM`, `DBN`
+    or `PottsRBM` are found under the names that `save` gives them, and those of a DBM or DBN also under the names of the papers' authors.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     torch.save({"W": torch.zeros(3, 2), "b": torch.zeros(3), "c": torch.zeros(2)}, f"{folder}/model.pt")
+    ...     read_model(f"{folder}/model.pt", width=lambda: 3)
+    ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=())
+    """
+    location, update = os.fspath(path), None
+    if archive := _UPDATE.fullmatch(location):
+        location, update = archive["path"], int(archive["update"])
+    chosen = parse_names(names)
+    stored = _of_files(location)
+    if is_archive(stored) and not chosen.keys() - {IGNORE}:
+        return from_archive(stored, Path(location), update)
+    if update is not None:
+        raise InputError(f"update: expected none, since {location} is no archive of rbms")
+    try:
+        model, notes, log_z = model_of(stored, chosen, width)
+    except InputError as error:
+        raise InputError(
+            f"path: expected a model in {location}: {str(error).removeprefix('path: ')}"
+        ) from error
+    kind = "" if isinstance(model, RBM) else f", {model.called}"
+    origin = ", ".join(Path(part).name for part in location.split(","))
+    return ForeignRBM(model, origin + kind, stored_log_z=log_z, notes=notes)
+
+
+def _of_files(location: str) -> Mapping[str, Entry]:
+    """The entries of a file, or of several with commas between them; those without a name, and those of several, are called as their file."""
+    alone = storage.is_file(location) or "," not in location
+    files = [location] if alone else location.split(",")
+    called = [Path(file).stem for file in files]
+    if len(set(called)) < len(called):
+        called = [Path(file).with_suffix("").as_posix() for file in files]
+    found: dict[str, Entry] = {}
+    for file, name in zip(files, called, strict=True):
+        entries = read_stored("path", file)
+        if alone and "" not in entries:
+            return entries
+        new = {f"{name}.{key}".removesuffix("."): entry for key, entry in entries.items()}
+        if found.keys() & new.keys():
+            raise InputError(
+                f"path: expected different files, got the same one twice in {location}"
+            )
+        found |= new
+    return found
+
+
+def read_rows(
+    name: str,
+    path: str | os.PathLike[str],
+    left_out: Callable[[str], object] | None = None,
+    fewest_axes: int = 2,
+    widths: Collection[int] = (),
+) -> np.ndarray:
+    """The one array in a file, with all dimensions but the first flattened into one; `left_out` as for `read_images`.
+
+    `widths` are the numbers of values that a row may have, where they are known: a column of labels is left out only if it is one too many.
+    """
+    location, member = storage.file_and_member(os.fspath(path))
+    stored = read_stored(name, location)
+    if member not in stored:
+        # in HDF5, groups have slashes behind their names
+        member = member.strip("/").replace("/", ".")
+    if member in stored:
+        arrays = {member: stored[member]}
+    else:
+        try:
+            entries = {key: stored[key] for key in stored}
+        except InputError as error:
+            others = f"; of {printable(', '.join(stored))} choose one with {location}:NAME"
+            raise InputError(f"{error}{others if len(stored) > 1 else ''}") from error
+        arrays = {key: entries[key] for key in entries if np.ndim(entries[key]) >= fewest_axes}  # pyright: ignore
+        if member or len(arrays) != 1:
+            arrays = _lists(name, entries, member, widths) or ({} if member else arrays)
+        if len(arrays) != 1:
+            raise InputError(
+                f"{name}: expected one array in {location}, got {listed(arrays or entries)}; choose with {location}:NAME"
+            )
+    [(key, entry)] = arrays.items()
+    array = _as_array(name, key, entry)
+    if array.dtype.kind not in "biufU":
+        inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
+        raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}{inside}")
+    said = left_out or (lambda _: None)
+    columns = str(stored.get(f"{key}.header".removeprefix("."), "")).split("\n")
+    if len(columns) > 1:
+        said(f"{name}: the first line is a header and was left out")
+        labels = [column for column in columns if column.lower() in _LABELS]
+        fits = not widths or len(columns) - 1 in widths
+        if len(labels) == 1 and fits and array.shape[1:] == (len(columns),):
+            array = np.delete(array, columns.index(labels[0]), 1)
+            said(f"{name}: the column {labels[0]!r} was left out")
+    if array.ndim > 1:
+        array = array.reshape(len(array), int(np.prod(array.shape[1:])))
+    return array
+
+
+def _as_array(name: str, key: str, entry: Entry) -> np.ndarray:
+    if not isinstance(entry, Tensor):
+        return np.asarray(entry)
+    try:
+        tensor = as_tensor(name, dense(key or "an array", entry))
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
+
+
+def _lists(
+    name: str, entries: Mapping[str, Entry], member: str, widths: Collection[int]
+) -> dict[str, np.ndarray]:
+    """Lists, such as cells of MATLAB, in which every entry is an image of one of these widths, or the list of this name."""
+    numbered: dict[str, dict[int, Entry]] = {}
+    for key, entry in entries.items():
+        group, _, number = key.rpartition(".")
+        if number.isdecimal() and np.ndim(entry):  # pyright: ignore
+            numbered.setdefault(group, {})[int(number)] = entry
+    found: dict[str, np.ndarray] = {}
+    for group, items in numbered.items():
+        shapes = {tuple(np.shape(entry)) for entry in items.values()}  # pyright: ignore
+        fits = group == member if member else not widths or math.prod(min(shapes)) in widths
+        if len(shapes) == 1 and fits:
+            images = [_as_array(name, f"{group}.{n}", items[n]) for n in sorted(items)]
+            found[group] = np.stack(images)
+    return found
+
+
+def read_images(
+    name: str,
+    path: str | os.PathLike[str],
+    width: int,
+    binarize_seed: int | None = None,
+    spins: bool = False,
+    threshold: float | None = None,
+    left_out: Callable[[str], object] | None = None,
+) -> Tensor:
+    """Binary images from `.npy`, `.npz`, `.mat`, `.csv`, IDX, HDF5 or what `torch.save` wrote (also gzipped).
+
+    Parameters
+    ----------
+    name : str
+        What the images are, for error messages: `data` or `train`.
+    path : path
+        A file with one array of numbers, [N, D] or [N, height, width], or with a list of N images, such as cells of MATLAB; or one of
+        several arrays, as in `FILE.npz:x_test`. Values up to 1 are intensities, and values that reach beyond 127 and up to 255 are grey levels.
+    width : int
+        D, as the model expects it.
+    binarize_seed : int, optional
+        Draw every pixel once, with its intensity as its probability, from this seed.
+    spins : bool
+        Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then accepted, and converted to 0 and 1.
+    threshold : float, optional
+        Pixels with a larger value are on, the others off. Without this and without a seed, the images must be binary.
+    left_out : callable, optional
+        Called with a sentence for what in the file was left out: the header of a table, or a column of labels.
+
+    Returns
+    -------
+    Tensor, shape [N, D]
+        uint8. Bytes 0 and 1 from a `.npy` file are mapped into memory and not copied.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or in another format; holds several arrays, none, or one of the wrong width; or
+        holds values that are not binary (without a seed or threshold), or of which it is not clear what is white (with a seed).
+
+    Notes
+    -----
+    The images need one byte of memory for each pixel, plus the pages of a `.npy` file that the system keeps as long as it has
+    room; other formats are first read as a whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/test.npy", np.eye(3))
+    ...     read_images("data", f"{folder}/test.npy", width=3)
+    tensor([[1, 0, 0],
+            [0, 1, 0],
+            [0, 0, 1]], dtype=torch.uint8)
+    """
+    array = read_rows(name, path, left_out, widths=(width,))
+    if binarize_seed is not None and threshold is not None:
+        raise InputError("threshold: expected it or a seed for binarization, got both")
+    if array.dtype.kind == "U":
+        raise InputError(
+            f"{name}: expected numbers in {path}, got letters: a model of bits takes no sequences; of strings of bits, make a row of numbers each"
+        )
+    images = as_tensor(name, array)
+    require_shape(name, images, [None, None])
+    if images.shape[1] != width:
+        raise InputError(
+            f"{name}: expected images of {width} values, as many as the model has visible units, got {images.shape[1]} "
+            f"in {path}{_why_other_width(images, width)}"
+        )
+    if images.is_floating_point():
+        try:
+            require_finite(name, images)
+        except InputError as error:
+            raise InputError(f"{error}; {COMPLETE}") from error
+    low, high = images.min().item(), images.max().item()
+    if spins and low == -1:
+        if not _are_spins(images):
+            raise InputError(
+                f"{name}: expected -1 and 1 throughout, got other values beside -1. {_what_to_do(images, low, high)}"
+            )
+        images, low = (images > 0).view(torch.uint8), 0
+    if threshold is not None:
+        if not low <= threshold < high:
+            raise InputError(
+                f"threshold: expected a number from {low:g} to below {high:g}, the values of the {name}, got {threshold:g}"
+            )
+        return (images > threshold).to(torch.uint8)
+    white = 255 if _DARKEST_WHITE < high <= 255 else 1
+    if binarize_seed is not None:
+        if low < 0 or high > white or _lacks_values(images, low, high):
+            raise InputError(
+                f"{name}: expected intensities from 0 to 1 or grey levels up to 255, got values from {low:g} to {high:g}. "
+                f"{_what_to_do(images, low, high)}"
+            )
+        return binarize(images, binarize_seed, white)
+    if white == 1 and images.dtype == torch.uint8 and high <= 1:
+        return images
+    try:
+        for block in blocks(images):
+            require_binary(name, block / white)
+    except InputError as error:
+        raise InputError(f"{error}. {_what_to_do(images, low, high)}") from error
+    return (images > 0).view(torch.uint8)
+
+
+def check_rows(
+    name: str,
+    path: str | os.PathLike[str],
+    binarize_seed: int | None = None,
+    threshold: float | None = None,
+) -> None:
+    """Raise the error of `read_images` if these rows are for no model whatever. Small whole numbers and letters may be sequences."""
+    rows = read_rows(name, path)
+    may_be_states = rows.dtype.kind == "U" or (
+        rows.size > 0
+        and rows.min() >= 0
+        and 1 < rows.max() <= _DARKEST_WHITE
+        and bool((rows == rows.round()).all())
+    )
+    if not may_be_states:
+        read_images(name, path, math.prod(rows.shape[1:]), binarize_seed, True, threshold)
+
+
+def _why_other_width(images: Tensor, width: int) -> str:
+    """A guess at what is the matter with images of another width than the model's."""
+    count = images.shape[1]
+    if len(images) == width:
+        return " (is the array transposed?)"
+    if count == width + 1:
+        return " (is there a label in the first or last column?)"
+    if count == -(-width // 8) and images.dtype == torch.uint8:
+        return " (if eight bits are packed into each byte, unpack them)"
+    if count == 1:
+        return " (if a row is a string of bits, put commas between them)"
+    # Fewer than half of the units are hardly for labels.
+    if max(width - 20, width // 2 + 1) <= count < width:
+        return (
+            f" (if the model has {width - count} visible units for labels, it gives a probability to images with their labels: append these to the "
+            "images, as zeros and a one)"
+        )
+    return ""
+
+
+def _are(images: Tensor, told: Callable[[Tensor], Tensor]) -> bool:
+    """Whether this is so of all values. Asked block by block, since a mask of all images is as large as they are; most sets are told by the first."""
+    return all(bool(told(block).all()) for block in blocks(images))
+
+
+def _are_spins(images: Tensor) -> bool:
+    return _are(images, lambda block: block.abs() == 1)
+
+
+def _lacks_values(images: Tensor, low: float, high: float) -> bool:
+    """Whether there is a -1 beside other whole numbers, or a 255 beside 0 and 1, which is a -1 as a byte."""
+    if low == -1:
+        return _are(images, lambda block: block == block.long()) and not _are_spins(images)
+    if low != 0 or high != 255:
+        return False
+    few = _are(images, lambda block: (block == 0) | (block == 1) | (block == 255))
+    return few and not _are(images, lambda block: block != 1)
+
+
+def _what_to_do(images: Tensor, low: float, high: float) -> str:
+    """How images with these values become binary."""
+    if low == -1 and _are_spins(images):
+        return (
+            "Values of -1 and 1 are spins: for a model of bits, store (x + 1) / 2; a model of spins becomes one of bits with "
+            "boltzmann_likelihood.files.binary_from_spins"
+        )
+    if _lacks_values(images, low, high):
+        return f"{-1 if low else 255} beside other whole numbers often stands for a missing value (not rated), and {COMPLETE}"
+    if low < 0 or high > 255:
+        return "On the command line, --threshold T turns on what is above T"
+    if 1 < high <= _DARKEST_WHITE:
+        return (
+            f"It is not clear which value is white: divide by it (by {high:g}, if that is white), and add --binarize SEED, or choose "
+            "--threshold T, above which a pixel is on"
+        )
+    return "On the command line: --binarize SEED, or --threshold T, above which a pixel is on"
+
+
+def read_sequences(
+    name: str,
+    path: str | os.PathLike[str],
+    model: PottsRBM,
+    left_out: Callable[[str], object] | None = None,
+) -> Tensor:
+    """Data for a model with categorical visible units, as bits, from the kinds of file that `read_images` accepts.
+
+    Parameters
+    ----------
+    name : str
+        What the sequences are, for error messages: `data` or `train`.
+    path : path
+        A file with state numbers [N, L] from 0 to q - 1, or with bits [N, L q] or [N, L, q], exactly one on at each site; or aligned
+        sequences in FASTA or Stockholm format, for 21 states in the order -ACDEFGHIKLMNPQRSTVWY and for 5 in that of -ACGU or -ACGT.
+    model : PottsRBM
+        Determines L and q.
+    left_out : callable, optional
+        As for `read_images`.
+
+    Returns
+    -------
+    Tensor, shape [N, L q]
+        uint8.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or in another format, or holds anything else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> model = PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), torch.zeros(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/test.npy", np.array([[0, 2]]))
+    ...     read_sequences("data", f"{folder}/test.npy", model)
+    tensor([[1, 0, 0, 0, 0, 1]], dtype=torch.uint8)
+    """
+    array = read_rows(name, path, left_out, widths=(model.num_sites, model.num_visible))
+    if array.dtype.kind == "U":
+        array = _states_of(name, array, model.num_states)
+    rows = as_tensor(name, array)
+    require_shape(name, rows, [None, None])
+    if rows.shape[1] not in (model.num_sites, model.num_visible):
+        raise InputError(
+            f"{name}: expected sequences of {model.num_sites} sites, or {model.num_visible} bits, got {rows.shape[1]} in {path}"
+        )
+    require_finite(name, rows.double())
+    return model.as_rows(name, rows).to(torch.uint8)
+
+
+def _states_of(name: str, letters: np.ndarray, num_states: int) -> np.ndarray:
+    """Numbers of states from the letters of sequences."""
+    if num_states not in _LETTERS:
+        raise InputError(
+            f"{name}: expected numbers of states, since letters stand for 21 or 5 states and the model has {num_states}, got letters"
+        )
+    if letters.ndim != 2:
+        letters = np.ascontiguousarray(letters.reshape(-1, 1)).view("U1")
+    there = set(np.unique(letters).tolist())
+    alphabet = min(_LETTERS[num_states], key=lambda known: len(there - set(known)))
+    if strange := sorted(there - set(alphabet)):
+        count = int(np.isin(letters, strange).any(1).sum())
+        raise InputError(
+            f"{name}: expected letters of the alphabet {alphabet} of the model's {num_states} states, got {printable(', '.join(strange))} in "
+            f"{count} of {len(letters)} sequences: leave these sequences out, or write in their place what the training data had"
+        )
+    codes = np.full(128, -1)
+    codes[[ord(letter) for letter in alphabet]] = np.arange(num_states)
+    return codes[letters.astype("U1").view(np.uint32).reshape(letters.shape)]
+
+
+def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
+    """Weights of the test rows from a file of one of the formats that `read_images` takes.
+
+    Parameters
+    ----------
+    path : path
+        A file with numbers of at least 0, in one row or one column.
+    count : int
+        Number of test rows.
+
+    Returns
+    -------
+    Tensor, shape [count]
+        float64.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or in another format, or `as_weights` rejects the numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/weights.npy", np.array([1.0, 0.5, 2.0]))
+    ...     read_weights(f"{folder}/weights.npy", 3)
+    tensor([1.0000, 0.5000, 2.0000], dtype=torch.float64)
+    """
+    numbers = read_rows("weights", path, fewest_axes=1)
+    return as_weights("weights", as_tensor("weights", numbers.reshape(-1)), count)

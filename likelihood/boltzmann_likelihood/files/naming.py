@@ -1,0 +1,584 @@
+"""From named arrays to a model: shapes decide, names break ties, and whatever is left over is refused by its name.
+
+What a file holds decides what its model is; the user can add which array is which, and what is no part of it. One matrix and two vectors
+that fit its sides are an RBM, whatever they are called. Names say which vector belongs to which layer, and where they do not, the width of
+the images does. They also say how a square matrix lies. Where neither tells, the user is asked. Numbers and text are no parameters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from torch import Tensor
+
+from boltzmann_likelihood.files.stored import NoDataError, listed, plain_name, training_level
+from paperlib.errors import InputError
+from paperlib.models.dbm import DBM
+from paperlib.models.dbn import DBN
+from paperlib.models.files import Entry, dense, printable
+from paperlib.models.potts_rbm import PottsRBM
+from paperlib.models.rbm import RBM
+from paperlib.validation import as_float_tensor
+
+WEIGHTS, VISIBLE, HIDDEN, IGNORE = "weights", "visible", "hidden", "ignore"
+# Names in common use, in lower case, without signs between words and without a leading "rbm".
+_SYNONYMS = {
+    WEIGHTS: {"weights", "weight", "weightmatrix", "w", "vishid", "components", "kernel"},
+    VISIBLE: {
+        "visiblebias", "visiblebiases", "visbias", "visbiases", "vbias", "vbiases", "biasv", "bv", "vb", "bvis", "biasvisible",
+        "bvisible", "interceptvisible",
+    },
+    HIDDEN: {
+        "hiddenbias", "hiddenbiases", "hidbias", "hidbiases", "hbias", "hbiases", "biash", "bh", "hb", "bhid", "biashidden",
+        "bhidden", "intercepthidden", "hidrecbiases",
+    },
+}  # fmt: skip
+_HIDDEN_FIRST, _VISIBLE_FIRST = {"components"}, {"vishid"}
+_LOG_Z = "logz"
+_OF_GAUSSIAN = {"sigma", "sigmas", "std", "stds", "var", "variance", "logvar", "precision", "gamma", "logsigma", "stdev", "gaussian"}  # fmt: skip
+# Vectors of these names are not biases, even where a bias is missing.
+_NO_BIAS = _OF_GAUSSIAN | {
+    "beta", "betas", "temperature", "temp", "scale", "scales", "scaling", "mean", "means", "offset", "offsets", "center", "centers",
+    "mask", "masks", "original", "magnitude",
+}  # fmt: skip
+# Text under these names says what kind of model it is, and may say that it is none of ours.
+_KIND, _OUR_KINDS = {"type", "modeltype", "unittype", "visibletype", "hiddentype"}, {"rbm", "binary", "bernoulli"}  # fmt: skip
+_OTHER_UNITS = {"gaussian", "gauss", "relu", "nrelu"}
+# The names of the papers' authors for the layers of deep models, and ours.
+_AUTHORS_DBM = {
+    "vishid": "weights_1",
+    "hidpen": "weights_2",
+    "visbiases": "visible_bias",
+    "hidbiases": "hidden_bias_1",
+    "penbiases": "hidden_bias_2",
+}
+_AUTHORS_DBN = {
+    "vishid": "layers.0.weights",
+    "visbiases": "layers.0.visible_bias",
+    "hidrecbiases": "layers.0.hidden_bias",
+    "hidpen": "layers.1.weights",
+    "hidgenbiases": "layers.1.visible_bias",
+    "penrecbiases": "layers.1.hidden_bias",
+    "hidpen2": "layers.2.weights",
+    "hidgenbiases2": "layers.2.visible_bias",
+    "penrecbiases2": "layers.2.hidden_bias",
+}
+
+_Arrays: TypeAlias = Mapping[str, Entry]
+_Model: TypeAlias = RBM | PottsRBM | DBM | DBN
+
+
+def parse_names(text: str | None) -> dict[str, list[str]]:
+    """Which array is what, from `weights=W,visible=a,hidden=b`.
+
+    `weights=W.T` stands for a matrix [hidden, visible], `visible=0` or `hidden=0` for a model without these biases, and `ignore=NAME` for
+    an array, or a group of entries, that is not part of the model; it may be repeated.
+
+    Raises
+    ------
+    InputError
+        If the text has another form.
+
+    Examples
+    --------
+    >>> parse_names("weights=W.T,hidden=0")
+    {'weights': ['W.T'], 'hidden': ['0']}
+    """
+    found: dict[str, list[str]] = {}
+    for part in text.split(",") if text else ():
+        role, _, name = part.strip().partition("=")
+        again = role != IGNORE and found.get(role, [name]) != [name]
+        if role not in (*_SYNONYMS, IGNORE) or not name or again:
+            raise InputError(
+                f"names: expected weights=NAME,visible=NAME,hidden=NAME (or some of them, each once), got {text!r}"
+            )
+        found.setdefault(role, []).append(name)
+    return found
+
+
+def model_of(
+    stored: Mapping[str, Entry],
+    names: Mapping[str, list[str]] | None = None,
+    width: Callable[[], int] | None = None,
+) -> tuple[RBM | PottsRBM | DBM | DBN, tuple[str, ...], float | None]:
+    """The model that consists of all these arrays, notes on how it was read, and the ln Z that is stored with it, if there is one.
+
+    Parameters
+    ----------
+    stored : mapping of str to array, number or text
+        From `boltzmann_likelihood.files.stored.read_stored`.
+    names : mapping, optional
+        From `parse_names`.
+    width : callable, optional
+        Gives the number of values of an image, where neither names nor shapes tell which layer is the visible one.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, something is left over, or it cannot be told what is what.
+
+    Examples
+    --------
+    >>> arrays = {"a": np.zeros(2), "W": np.ones((2, 3)), "b": np.zeros((1, 3)), "W_momentum": np.zeros((2, 3))}
+    >>> model, notes, log_z = model_of(arrays, width=lambda: 3)
+    >>> model, notes
+    (RBM(3 visible, 2 hidden, torch.float64, cpu), ('weights: [hidden, visible] in the file, transposed', 'passed over, by name: W_momentum'))
+    """
+    names = names or {}
+    of_log_z = [name for name in stored if plain_name(name) == _LOG_Z]
+    log_z = float(np.asarray(stored[of_log_z[0]]).item()) if len(of_log_z) == 1 else None
+    ignored = [
+        name
+        for name in stored
+        if any(f"{name}.".startswith(f"{given}.") for given in names.get(IGNORE, ()))
+    ]
+    entries = {name: _read(stored, name) for name in stored if name not in ignored}
+    asked = _Asked(names, width)
+    telling = {
+        name: value
+        for name, value in entries.items()
+        if not training_level(name) and _tells_of_another_model(name, value)
+    }
+    if telling:
+        raise _left_over(telling, entries, asked)
+    arrays = {name: value for name, value in entries.items() if _shape(value)}
+    model, notes, used = _model_of(arrays, ignored, asked)
+    if isinstance(model, RBM):
+        numbered = {re.sub(r"\d+", "", name) for name in used}
+        above = [
+            name
+            for name in ignored
+            if re.sub(r"\d+", "", name) in numbered and not training_level(name)
+            if _is_matrix(stored[name]) and model.num_hidden in _shape(stored[name])
+        ]
+        if above:
+            raise _a_part(above, "a deep model")
+    over = [name for name in arrays if name not in used and _size(arrays[name]) > 1]
+    if over:
+        notes += (f"passed over, by name: {printable(', '.join(_grouped(over, arrays)))}",)
+    if ignored:
+        names_of = printable(", ".join(_grouped(ignored, arrays)))
+        notes += (
+            f"left out, as --names says: {names_of}; if the energy has it, this is another model",
+        )
+    return model, notes, log_z
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the user says about the arrays, and how to say more."""
+
+    names: Mapping[str, list[str]]
+    width: Callable[[], int] | None
+    in_stack: bool = False
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The arrays that the user names, by their roles."""
+        given = {role: given[0] for role, given in self.names.items() if role != IGNORE}
+        return given | {role: given[role].removesuffix(".T") for role in given if role == WEIGHTS}
+
+    @property
+    def turned(self) -> bool:
+        """Whether the user says that the weights are [hidden, visible]."""
+        return any(name.endswith(".T") for name in self.names.get(WEIGHTS, ()))
+
+    def more(self, *parts: str) -> str:
+        """The option that says this besides what the user says already; the arrays of a layer can only be told by their own names."""
+        if self.in_stack and not all(part.startswith(IGNORE) for part in parts):
+            return "the names layers.0.weights [visible, hidden], layers.0.visible_bias, layers.0.hidden_bias, layers.1.weights, ... in the file"
+        said = [f"{role}={name}" for role, given in self.names.items() for name in given]
+        return f"--names {shlex.quote(','.join([*said, *parts]))}"
+
+
+def _read(stored: _Arrays, name: str) -> Entry:
+    """An entry, or nothing in the place of an empty group and of what is of the training and cannot be read."""
+    try:
+        return stored[name]
+    except InputError as error:
+        if not isinstance(error, NoDataError) and not training_level(name):
+            raise
+        return ""
+
+
+def _shape(value: Entry) -> tuple[int, ...]:
+    """Without axes for a number or text, which are no parameters."""
+    is_text = not isinstance(value, Tensor) and np.asarray(value).dtype.kind in "OSU"
+    return () if is_text else tuple(getattr(value, "shape", ()))
+
+
+def _size(value: Entry) -> int:
+    return math.prod(_shape(value))
+
+
+def _is_vector(value: Entry) -> bool:
+    return len(_shape(value)) == 1 or (len(_shape(value)) == 2 and 1 in _shape(value))
+
+
+def _is_matrix(value: Entry) -> bool:
+    return len(_shape(value)) == 2 and not _is_vector(value)
+
+
+def _tensor(name: str, value: Entry) -> Tensor:
+    """A parameter as a dense tensor of real numbers."""
+    return as_float_tensor(name, dense(name, value))
+
+
+def _words(name: str) -> set[str]:
+    """Those of the last part of a name that is more than a number."""
+    return set(re.findall("[a-z]+", re.sub(r"(\.\d+)+$", "", name).rpartition(".")[2].lower()))
+
+
+def _changes_the_model(name: str) -> bool:
+    return bool(_words(name) & _NO_BIAS) or _words(name) == {"t"}
+
+
+def _tells_of_another_model(name: str, value: Entry) -> bool:
+    """Whether a number or text says that the model is not the one that the arrays alone would be."""
+    if isinstance(value, str | np.ndarray) and np.asarray(value).dtype.kind == "U":
+        words = set(re.findall("[a-z]+", str(value).lower()))
+        return bool(words & _OTHER_UNITS) or (plain_name(name) in _KIND and not words <= _OUR_KINDS)
+    changes = _changes_the_model(name) and "betas" not in _words(name)  # Adam's
+    return changes and _size(value) == 1 and bool(dense(name, value) != 0)
+
+
+def _grouped(names: Collection[str], arrays: _Arrays) -> list[str]:
+    """These names, or that of their whole group where no other array is in it."""
+    others = {name.partition(".")[0] for name in arrays if name not in names}
+    first = {name: name.partition(".")[0] for name in names}
+    return list(dict.fromkeys(n if first[n] in others else first[n] for n in names))
+
+
+def _a_part(wrong: Sequence[str], called: str) -> InputError:
+    return InputError(
+        f"names: expected nothing that is a part of {called}, which the file holds, got {printable(', '.join(wrong))}; a part of it, such as "
+        "one layer, is another model: store it in a file of its own"
+    )
+
+
+# A model, notes on how it was read, and the names of the arrays that it consists of.
+_Found: TypeAlias = tuple[_Model, tuple[str, ...], set[str]]
+
+
+def _model_of(arrays: _Arrays, ignored: Sequence[str], asked: _Asked) -> _Found:
+    """What a file holds decides which kind of model it is, not what the user wants to be ignored."""
+    there = [name for name in (*arrays, *ignored) if training_level(name) <= 1]
+    kind, parts = _parts_of(there, arrays)
+    layers = [] if parts else _layers_of(there, arrays)
+    own = [*parts.values(), *(name for layer in layers for name in layer)]
+    if not own:
+        return _rbm_of(arrays, asked)
+    wrong = [name for name in ignored if name in own]
+    wrong += asked.chosen.values()
+    if wrong:
+        raise _a_part(wrong, kind.called)
+    rest = {
+        name: value
+        for name, value in arrays.items()
+        if name not in own and not training_level(name) and _size(value) != 1
+    }
+    if rest:
+        raise _left_over(rest, arrays, asked, own, kind.called)
+    if parts:
+        return _of_parts(kind, {ours: arrays[name] for ours, name in parts.items()}), (), set(own)
+    asked, rbms, notes, used = replace(asked, in_stack=True), [], (), set()
+    for layer in layers:
+        rbm, said, of_layer = _rbm_of({name: arrays[name] for name in layer}, asked)
+        asked = replace(asked, width=partial(getattr, rbm, "num_hidden"))
+        rbms, notes, used = [*rbms, rbm], (*notes, *said), used | of_layer
+    return DBN(rbms), tuple(dict.fromkeys(notes)), used
+
+
+def _parts_of(there: Sequence[str], arrays: _Arrays) -> tuple[type[_Model], dict[str, str]]:
+    """A DBM, DBN or Potts RBM under our names or those of the papers' authors: its kind, and the names of its arrays by our names."""
+    for name in there:
+        match = re.fullmatch(r"(|.*?\.)(hidpen|weights_2|layers\.0\.weights|weights)", name)
+        group, first = match.groups() if match else ("", "")
+        if not first or (first == "weights" and len(_shape(arrays.get(name, ""))) != 3):
+            continue
+        inside = {other.removeprefix(group): other for other in there if other.startswith(group)}
+        kind = {"weights": PottsRBM, "weights_2": DBM}.get(first, DBN)
+        ours = {other: other for other in kind.tensor_names}
+        if first == "hidpen":
+            kind, ours = (DBN, _AUTHORS_DBN) if "hidrecbiases" in inside else (DBM, _AUTHORS_DBM)
+        elif kind is DBN:
+            ours = {
+                other: other
+                for other in inside
+                if re.match(r"layers\.\d+\.(weights|\w+_bias)$", other)
+            }
+        elif not ours.keys() <= inside.keys():
+            continue
+        return kind, {ours[other]: inside[other] for other in inside if other in ours}
+    return DBN, {}
+
+
+def _of_parts(kind: type[_Model], arrays: _Arrays) -> _Model:
+    """A DBM, DBN or Potts RBM from its arrays by our names."""
+    tensors = {name: _tensor(name, value) for name, value in arrays.items()}
+    if kind is PottsRBM:
+        shape = list(tensors["weights"].shape)
+        if shape[0] == 1:
+            raise InputError(
+                f"expected weights [visible, hidden], or [sites, states, hidden] with at least two sites, got {shape}; leave out the first axis of "
+                "an RBM with binary units"
+            )
+        return PottsRBM.from_tensors(tensors)
+    # Biases may be stored as one row or one column.
+    return kind.from_tensors(
+        {name: t.flatten() if "bias" in name and 1 in t.shape else t for name, t in tensors.items()}
+    )
+
+
+def _layers_of(there: Sequence[str], arrays: _Arrays) -> list[list[str]]:
+    """The arrays of each of several layers: groups of at least three, with the same names but for the numbers, in the order of these."""
+    groups: dict[str, list[str]] = {}
+    for name in there:
+        groups.setdefault(name.rpartition(".")[0], []).append(name)
+    kinds: dict[str, list[str]] = {}
+    for group, inside in groups.items():
+        numbered = re.findall(r"[^.]*\d[^.]*", group)
+        has_matrix = any(name not in arrays or len(_shape(arrays[name])) == 2 for name in inside)
+        # Groups such as `epoch_10` are one model at several times.
+        if len(inside) >= 3 and has_matrix and not any(map(training_level, numbered[-1:])):
+            kinds.setdefault(re.sub(r"_?\d+", "", group), []).append(group)
+    several = next((found for found in kinds.values() if len(found) > 1), [])
+
+    def order(group: str) -> tuple[list[int], str]:
+        return [int(digits) for digits in re.findall(r"\d+", group)], group
+
+    return [groups[group] for group in sorted(several, key=order)]
+
+
+def _rbm_of(arrays: _Arrays, asked: _Asked) -> tuple[RBM, tuple[str, ...], set[str]]:
+    """The RBM of these arrays, without those that by their names are of the training, as long as the others are an RBM."""
+    levels = {name: training_level(name) for name in arrays}
+    # Beside a matrix, a single number is no vector of biases.
+    if any(map(_is_matrix, arrays.values())):
+        levels |= {name: 4 for name, value in arrays.items() if _size(value) == 1}
+    levels |= {
+        name: 0 for name in arrays for given in asked.chosen.values() if _is_called(name, given)
+    }
+    most = 1 if min(levels.values(), default=0) <= 1 else 2
+    every = {name: value for name, value in arrays.items() if levels[name] <= most}
+    shapes = [sorted(_shape(value)) for name, value in every.items() if not levels[name]]
+    # A matrix of a shape of its own is no copy of a parameter.
+    certain = {
+        name: value
+        for name, value in every.items()
+        if not levels[name] or (_is_matrix(value) and sorted(_shape(value)) not in shapes)
+    }
+    try:
+        return _rbm_of_all(certain, arrays, asked)
+    except InputError:
+        if len(certain) == len(every):
+            raise
+    return _rbm_of_all(every, arrays, asked)
+
+
+def _is_called(name: str, given: str) -> bool:
+    return given in (name, name.rpartition(".")[2])
+
+
+def _rbm_of_all(
+    arrays: _Arrays, there: _Arrays, asked: _Asked
+) -> tuple[RBM, tuple[str, ...], set[str]]:
+    """The RBM of all of these arrays, out of those that are there."""
+    short = _short_names(arrays)
+    roles = _roles_by_name(arrays, short, asked.chosen)
+    if WEIGHTS not in roles or len(_shape(arrays[roles[WEIGHTS]])) != 2:
+        raise InputError(
+            f"expected one matrix of weights, and a vector of biases for each of its sides, got {listed(there)}; "
+            f"say which is which with {asked.more('weights=NAME', 'visible=NAME', 'hidden=NAME')}"
+        )
+    free = [
+        role for role in (VISIBLE, HIDDEN) if role not in roles and asked.chosen.get(role) != "0"
+    ]
+    rest = {name: value for name, value in arrays.items() if name not in roles.values()}
+    outer = _shape(arrays[roles[WEIGHTS]])
+    wrong = {
+        name: value
+        for name, value in rest.items()
+        if not _is_vector(value) or _size(value) not in outer or _changes_the_model(short[name])
+    }
+    if len(rest) == 1 and len(free) == 2 and _size(rest[next(iter(rest))]) == sum(outer):
+        raise InputError(
+            f"expected visible and hidden biases, got {listed(rest)}, as many numbers as both layers have units; store the two parts as arrays of "
+            "their own"
+        )
+    if wrong or (rest and not free):
+        raise _left_over(wrong or rest, arrays, asked, roles.values())
+    roles |= _roles_of_biases(rest, free, roles[WEIGHTS], outer, asked)
+    weights = _tensor(roles[WEIGHTS], arrays[roles[WEIGHTS]])
+    biases = {
+        role: _tensor(roles[role], arrays[roles[role]]).flatten()
+        for role in (VISIBLE, HIDDEN)
+        if role in roles
+    }
+    turned, notes = asked.turned, ()
+    if WEIGHTS not in asked.chosen:
+        turned, notes = _orientation(roles[WEIGHTS], weights, biases, short, asked)
+    if turned:
+        weights = weights.T.contiguous()
+    zeros = [weights.new_zeros(side) for side in weights.shape]
+    rbm = RBM(weights, biases.get(VISIBLE, zeros[0]), biases.get(HIDDEN, zeros[1]))
+    return rbm, notes, set(roles.values())
+
+
+def _short_names(names: Collection[str]) -> dict[str, str]:
+    """Names without what all of them end in, from its first sign or digit on, such as `_epoch100` or `:0`."""
+    one = min(names, default="")
+    ends = [one[sign.start() :] for sign in re.finditer("[^A-Za-z]", one)] if len(names) > 1 else []
+    shared = next((end for end in ends if all(name.endswith(end) for name in names)), "")
+    return {name: name.removesuffix(shared) for name in names}
+
+
+def _roles_by_name(
+    arrays: _Arrays, short: Mapping[str, str], chosen: Mapping[str, str]
+) -> dict[str, str]:
+    """The names of the arrays that are known to be weights or biases, by what they are; of matrices without a known name, a single one."""
+    roles: dict[str, str] = {}
+    for role, synonyms in _SYNONYMS.items():
+        name = chosen.get(role)
+        if name is not None:
+            candidates = [known for known in arrays if _is_called(known, name)]
+            if len(candidates) != 1 and name != "0":
+                raise InputError(
+                    f"names: expected an array of the file as {role}, got {name!r}; there are {listed(arrays)}"
+                )
+        else:
+            candidates = [known for known in arrays if plain_name(short[known]) in synonyms]
+        if role == WEIGHTS and not candidates:
+            matrices = [known for known, value in arrays.items() if _is_matrix(value)]
+            plain = [known for known in matrices if not _changes_the_model(short[known])]
+            candidates = plain or matrices
+        if len(candidates) == 1 and name != "0":
+            roles[role] = candidates[0]
+    return roles
+
+
+def _roles_of_biases(
+    rest: _Arrays, free: list[str], of_weights: str, outer: tuple[int, ...], asked: _Asked
+) -> dict[str, str]:
+    """Which of the vectors that are left are which biases."""
+    found = list(rest)
+    values = asked.width() if asked.width and len(free) == 2 else None
+    if not found and values is not None and values + 1 in outer:
+        matrix = "it" if outer[0] == values + 1 else "its transpose"
+        raise InputError(
+            f"expected {VISIBLE} and {HIDDEN} biases, got no arrays besides {printable(of_weights)} {list(outer)}, of which a side is one longer than the "
+            f"images have values; if its first row and column are the biases, store them apart: with A for {matrix}, "
+            "numpy.savez('model.npz', weights=A[1:, 1:], visible_bias=A[1:, 0], hidden_bias=A[0, 1:])"
+        )
+    if free and not found:
+        raise InputError(
+            f"expected {' and '.join(free)} biases, got no arrays besides the rest of an RBM; if the model has none, say so: "
+            f"{asked.more(*(f'{role}=0' for role in free))}"
+        )
+    if len(found) == 1 and values in outer and outer[0] != outer[1]:
+        theirs = VISIBLE if _size(rest[found[0]]) == values else HIDDEN
+        other = HIDDEN if theirs == VISIBLE else VISIBLE
+        raise InputError(
+            f"expected {VISIBLE} and {HIDDEN} biases, got {listed(rest)}, as many as there are {theirs} units; if the model has no {other} biases, "
+            f"say so: {asked.more(f'{theirs}={found[0]}', f'{other}=0')}"
+        )
+    if len(found) != len(free):
+        raise InputError(
+            f"expected {' and '.join(free)} biases, got {listed(rest)}; say which is which, with 0 for a layer without biases: "
+            f"{asked.more(*(f'{role}=NAME' for role in free))}"
+        )
+    if len(free) == 2:
+        # The visible layer is the one with as many units as an image has values.
+        one, two = (_size(rest[name]) for name in found)
+        say = f"say it: {asked.more(f'{VISIBLE}={found[0]}', f'{HIDDEN}={found[1]}')} or the other way round"
+        if one == two:
+            if not (WEIGHTS in asked.chosen or asked.in_stack):
+                say += f", and with them weights={of_weights}{_of_rows(f'weights={of_weights}.T')}"
+            raise InputError(
+                f"expected names that tell visible from hidden biases, got {listed(rest)}; {say}"
+            )
+        if values not in (one, two):
+            images = "" if values is None else f", and images of {values}"
+            raise InputError(
+                f"expected names, or images of {one} or {two} values, that tell visible from hidden biases, got {listed(rest)}{images}; {say}"
+            )
+        if values == two:
+            found.reverse()
+    return dict(zip(free, found, strict=True))
+
+
+def _of_rows(turned: str) -> str:
+    """When weights are to be given as they are, and when `turned`."""
+    return f" if its rows are visible units, {turned} if they are hidden units, as in nn.Linear"
+
+
+def _orientation(
+    name: str,
+    weights: Tensor,
+    biases: Mapping[str, Tensor],
+    short: Mapping[str, str],
+    asked: _Asked,
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether weights are [hidden, visible], and a note where the file does not make that plain."""
+    rows, columns = weights.shape
+    sides = [len(biases[role]) if role in biases else None for role in (VISIBLE, HIDDEN)]
+    if not biases and rows != columns and asked.width and asked.width() in (rows, columns):
+        sides[0] = asked.width()
+    as_they_are, exchanged = (
+        all(side in (None, length) for side, length in zip(sides, shape, strict=True))
+        for shape in ((rows, columns), (columns, rows))
+    )
+    if not (as_they_are or exchanged):
+        return False, ()  # refused by the model itself
+    plain = plain_name(short[name])
+    if as_they_are != exchanged:
+        usual = exchanged == (plain in _HIDDEN_FIRST)
+        return exchanged, () if usual else ("weights: [hidden, visible] in the file, transposed",)
+    if plain in _HIDDEN_FIRST | _VISIBLE_FIRST:
+        return plain in _HIDDEN_FIRST, ()
+    ways = [asked.more(f"{WEIGHTS}={name}"), asked.more(f"{WEIGHTS}={name}.T")]
+    if {known.rpartition(".")[2] for known in short} == set(RBM.tensor_names):
+        return False, (
+            f"weights: square, taken as [visible, hidden]; if they are [hidden, visible]: {ways[1]}",
+        )
+    say = ways[0]
+    if ways[1] != ways[0]:
+        say += _of_rows(ways[1])
+    raise InputError(
+        f"expected weights of which it can be told whether they are [visible, hidden] or [hidden, visible], got {name} {[rows, columns]}; "
+        f"say it: {say}"
+    )
+
+
+def _left_over(
+    rest: _Arrays,
+    there: _Arrays,
+    asked: _Asked,
+    own: Collection[str] = (),
+    called: str = RBM.called,
+) -> InputError:
+    """What to say of arrays that do not belong to the model that the others are."""
+    parts = "the weights and biases of one RBM"
+    if called != RBM.called:
+        parts = f"{listed({name: there[name] for name in own})} of {called}"
+    said = f"expected nothing besides {parts}, got {listed(rest)} as well"
+    sides = {side for name in own for side in _shape(there[name])} - {1}
+    text = " ".join(str(value).lower() for value in rest.values() if not _shape(value))
+    only = "only what has no part in the energy can be left out, with --names ignore=NAME"
+    if "gauss" in text or any(_words(name) & _OF_GAUSSIAN for name in rest):
+        said += ": standard deviations belong to Gaussian units, which this library does not have"
+    elif any(_changes_the_model(name) or not _shape(value) for name, value in rest.items()):
+        said += f": what is called so changes the model. Apply it to the weights and biases before they are stored; {only}"
+    elif any(sides & set(_shape(value)) for value in rest.values()):
+        said += f". An array with as many values as a layer has units may act on them, and then the model is another one without it; {only}"
+    else:
+        ignored = [f"{IGNORE}={name}" for name in _grouped(rest, there)]
+        said += f". What is not part of the model can be left out with {asked.more(*ignored)}"
+    return InputError(said)
