@@ -13,7 +13,7 @@ BOOK = ROOT / "book"
 def variables_of_the_code():
     files = [
         path
-        for part in ("paperlib", "book/companion", "benchmarks")
+        for part in ("paperlib", "likelihood", "book/companion", "benchmarks")
         for path in (ROOT / part).rglob("*.py")
     ]
     texts = [path.read_text() for path in (*files, ROOT / "Makefile", ROOT / ".ci" / "run")]
@@ -68,7 +68,9 @@ def test_commands_and_files_that_are_named_exist(page):
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"\bmake ([a-z]+)\b(?=`| *#|$)", text, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    named = re.findall(r"`((?:book|tests|paperlib|benchmarks|data|figures)/[\w./-]*)`", text)
+    named = re.findall(
+        r"`((?:book|tests|paperlib|likelihood|benchmarks|data|figures)/[\w./-]*)`", text
+    )
     named += re.findall(r"tests/test_\w+\.py", text)
     named += [path for path in re.findall(r"\]\(([^)#]+)", text) if "//" not in path]
     # a clone has no folder yet for what is computed

@@ -17,10 +17,13 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-PROJECT, COMPANION = (
+PROJECT, TOOL, COMPANION = (
     tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
-    for folder in ("", "book/companion")
+    for folder in ("", "likelihood", "book/companion")
 )
+# What make, conda and the workflow install, with all extras.
+INSTALLED = ((".", PROJECT), ("./likelihood", TOOL), ("./book/companion", COMPANION))
+OWN = ("paperlib", "boltzmann_likelihood", "boltzmann_companion", "benchmarks")
 
 
 def normalized(name):
@@ -36,8 +39,8 @@ def all_of(project):
     return [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
 
 
-# The first of the companion's is the library itself.
-REQUIREMENTS = [*map(Requirement, (*all_of(PROJECT), *all_of(COMPANION)[1:]))]
+# The first of the tool's is the library itself, and the first of the companion's is the tool.
+REQUIREMENTS = [*map(Requirement, (*all_of(PROJECT), *all_of(TOOL)[1:], *all_of(COMPANION)[1:]))]
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.name)
@@ -46,8 +49,8 @@ def test_every_requirement_is_pinned_to_one_version_that_it_allows(requirement):
     assert requirement.specifier.contains(pinned[normalized(requirement.name)])
 
 
-@pytest.mark.parametrize("text", PROJECT["dependencies"])
-def test_the_library_gives_lower_bounds_and_no_upper_ones(text):
+@pytest.mark.parametrize("text", [*PROJECT["dependencies"], *TOOL["dependencies"][1:]])
+def test_library_and_tool_give_lower_bounds_and_no_upper_ones(text):
     assert {bound.operator for bound in Requirement(text).specifier} == {">="}
 
 
@@ -68,7 +71,7 @@ def imports(path):
 
 
 def foreign_imports(folder):
-    own = {"paperlib", "boltzmann_companion", "benchmarks", *sys.stdlib_module_names}
+    own = {*OWN, *sys.stdlib_module_names}
     for path in sorted((ROOT / folder).rglob("*.py")):
         for name in imports(path):
             if name not in own:
@@ -93,12 +96,19 @@ def undeclared(found, requirements):
     )
 
 
-@pytest.mark.parametrize("folder", ["paperlib", "book/companion", "benchmarks"])
-def test_every_import_is_declared(folder):
+@pytest.mark.parametrize(
+    ("folder", "projects"),
+    [
+        ("paperlib", [PROJECT]),
+        ("likelihood", [TOOL]),
+        ("book/companion", [PROJECT, TOOL, COMPANION]),
+        ("benchmarks", [PROJECT, TOOL]),
+    ],
+)
+def test_every_import_is_declared(folder, projects):
     found = list(foreign_imports(folder))
     assert len({name for _, name in found}) >= 4
-    more = all_of(COMPANION) if folder == "book/companion" else []
-    assert undeclared(found, [*all_of(PROJECT), *more]) == []
+    assert undeclared(found, [text for project in projects for text in all_of(project)]) == []
 
 
 def test_an_undeclared_import_is_noticed():
@@ -157,17 +167,15 @@ def others_than(requirements):
     return {
         module
         for module, names in DISTRIBUTIONS.items()
-        if not kept & set(map(normalized, names))
-        and module not in ("paperlib", "boltzmann_companion", "benchmarks")
+        if not kept & set(map(normalized, names)) and module not in OWN
     }
 
 
 def test_every_chapter_imports_without_extras_of_the_companion():
-    library, *own = COMPANION["dependencies"]
-    assert Requirement(library).extras == {"plot"}
-    others = others_than(
-        [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["plot"], *own]
-    )
+    tool, *own = COMPANION["dependencies"]
+    assert Requirement(tool).extras == {"plot"}
+    plot = TOOL["optional-dependencies"]["plot"]
+    others = others_than([*PROJECT["dependencies"], *TOOL["dependencies"], *plot, *own])
     assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
     cells = (
         cell.source
@@ -200,12 +208,13 @@ print(as_dict(evaluate(rbm, file["draws"][:50], **options))["ladder"]["log_z"])
 
 
 IMPORT_ALL = """
-import importlib, pkgutil, paperlib
+import importlib, pkgutil, boltzmann_likelihood, paperlib
 left_out = ("__main__", "kernels.cpu", "kernels.gpu")  # compiled functions
-for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
-    if not any(name in found.name for name in left_out):
-        importlib.import_module(found.name)
-        print(found.name)
+for package in (paperlib, boltzmann_likelihood):
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not any(name in found.name for name in left_out):
+            importlib.import_module(found.name)
+            print(found.name)
 """
 
 
@@ -213,7 +222,7 @@ def test_modules_are_imported_and_a_model_is_evaluated_without_extras_and_compil
     monkeypatch, capsys
 ):
     """The numbers are those of the compiled kernels, which this process has, but for rounding."""
-    others = others_than(PROJECT["dependencies"])
+    others = others_than([*PROJECT["dependencies"], *TOOL["dependencies"]])
     assert others >= {"matplotlib", "IPython", "ipykernel", "h5py", "jupyter_book"}
     model = "data/planted/low-rank-100x80.npz"
     without = others | {"numba", "llvmlite", "sklearn", "triton"}
@@ -245,7 +254,7 @@ def test_conda_environment_uses_the_same_pins_and_extras():
     assert "python=3.11" in environment["dependencies"]
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
     assert "--constraint constraints.txt" in pip
-    for folder, project in ((".", PROJECT), ("./book/companion", COMPANION)):
+    for folder, project in INSTALLED:
         assert f"--editable {folder}[{','.join(project['optional-dependencies'])}]" in pip
 
 
@@ -264,8 +273,9 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
         "[ $1 = --version ] && echo Python of the test\nexit 3\n"
     )
     python.chmod(0o755)
-    (tmp_path / "book" / "companion").mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "book/companion/pyproject.toml", "constraints.txt"):
+    projects = [f"{folder}/pyproject.toml" for folder, _ in INSTALLED]
+    for name in ("Makefile", "constraints.txt", *projects):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     command = ["make", "install", f"PYTHON={python}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
@@ -277,7 +287,7 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
 def test_makefile_installs_all_extras_with_the_same_constraints():
     makefile = (ROOT / "Makefile").read_text()
     assert "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable\n" in makefile  # fmt: skip
-    for folder, project in ((".", PROJECT), ("./book/companion", COMPANION)):
+    for folder, project in INSTALLED:
         installed = re.findall(rf"'{folder}\[(.+?)\]'", makefile)
         assert {*",".join(installed).split(",")} == {*project["optional-dependencies"]}
     # whoever reads the book needs neither
@@ -324,13 +334,12 @@ def test_workflow_runs_what_everyone_runs():
 
 def test_library_is_tested_on_every_python_that_it_declares_each_week_too():
     declared = declared_pythons()
-    assert COMPANION["requires-python"] == PROJECT["requires-python"]
+    assert {project["requires-python"] for _, project in INSTALLED} == {f">={declared[0]}"}
     assert LIBRARY["jobs"]["test"]["strategy"]["matrix"]["python"] == declared
-    assert PROJECT["requires-python"] == f">={declared[0]}"
     assert "schedule" in LIBRARY[True]
     assert LIBRARY["permissions"] == {"contents": "read"}
     commands = [step["run"] for step in steps(LIBRARY) if "run" in step]
-    for folder, project in ((".", PROJECT), ("./book/companion", COMPANION)):
+    for folder, project in INSTALLED:
         assert f"'{folder}[{','.join(project['optional-dependencies'])}]'" in commands[0]
     assert not any("constraints" in command for command in commands)
 

@@ -89,3 +89,31 @@ def test_a_file_of_another_kind_is_refused_and_so_is_a_damaged_one(tmp_path, mod
     names = "undamaged" if damaged else f"{next(iter(model.tensors()))}|{model.called}"
     with pytest.raises(InputError, match=f"^path: expected .*({names})"):
         type(model).load(path)
+
+
+@EACH
+def test_a_state_dict_goes_in_place_into_another_model_of_its_shapes(model):
+    other = (
+        type(model)
+        .from_tensors({name: tensor.flip(0) for name, tensor in model.tensors().items()})
+        .to(dtype=torch.float32)
+    )
+    other.load_state_dict(model.state_dict())
+    assert other.dtype == torch.float32
+    assert other.checksum() == model.to(dtype=torch.float32).checksum()
+
+
+@EACH
+def test_a_state_dict_of_other_names_shapes_or_numbers_is_refused_and_changes_nothing(model):
+    before = model.checksum()
+    first, *_ = state = model.state_dict()
+    wrong = {
+        "expected the names": [{}, state | {"extra": torch.zeros(1)}],
+        f"'{first}'.: expected shape": [state | {first: torch.zeros(1, 1)}],
+        "finite": [state | {first: torch.full_like(state[first], torch.nan)}],
+    }
+    for message, states in wrong.items():
+        for refused in states:
+            with pytest.raises(InputError, match=message):
+                model.load_state_dict(refused)
+    assert model.checksum() == before

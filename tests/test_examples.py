@@ -9,24 +9,26 @@ import pytest
 import torch
 
 import boltzmann_companion
+import boltzmann_likelihood
 import paperlib
 
 MODULES = [
     ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
-    for folder in (Path(package.__file__).parent for package in (paperlib, boltzmann_companion))
+    for package in (paperlib, boltzmann_likelihood, boltzmann_companion)
+    for folder in [Path(package.__file__).parent]
     for path in sorted(folder.rglob("*.py"))
     if path.name != "__main__.py"
 ]
 ROOMS = [
-    "models",
-    "models.planted",
-    "datasets",
-    "variational",
-    "mcmc",
-    "learning",
-    "annealing",
-    "estimators",
-    "evaluation",
+    "paperlib.models",
+    "paperlib.datasets",
+    "paperlib.variational",
+    "paperlib.mcmc",
+    "paperlib.learning",
+    "paperlib.annealing",
+    "paperlib.estimators",
+    "boltzmann_likelihood.planted",
+    "boltzmann_likelihood.evaluation",
 ]
 # Loaders of data that are not at hand wherever the tests run.
 WITHOUT = {"load_mnist", "load_mnist_2008", "load_omniglot", "load_authors_rbm"}
@@ -45,9 +47,12 @@ def test_examples(name, capsys):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_public_names_have_an_example(room):
-    package = importlib.import_module(f"paperlib.{room}")
-    public = {name: getattr(package, name) for name in package.__all__}
-    own = {name: value for name, value in public.items() if callable(value) and name not in WITHOUT}
+    own = {
+        name: value
+        for name, value in vars(importlib.import_module(room)).items()
+        if getattr(value, "__module__", "").startswith(f"{room}.")
+        if callable(value) and name not in WITHOUT
+    }
     assert own
     missing = [name for name, value in own.items() if ">>>" not in (value.__doc__ or "")]
     assert not missing

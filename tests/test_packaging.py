@@ -43,25 +43,24 @@ def run(*command, folder, expected=0, **environment):
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """Those of the library and of the book's companion."""
+    """Those of the library, of the tool and of the book's companion."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("paperlib", "book/companion", "data", "figures"):
+    for name in ("paperlib", "likelihood", "book/companion", "data", "figures"):
         ignored = shutil.ignore_patterns("__pycache__", "cache", "digits", "*.egg-info")
         shutil.copytree(ROOT / name, source / name, ignore=ignored, symlinks=True)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     # setuptools is here, since torch needs it: nothing is fetched.
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    run(*build, "--wheel-dir", "dist", ".", "./book/companion", folder=source)
-    library, companion = (
+    run(*build, "--wheel-dir", "dist", ".", "./likelihood", "./book/companion", folder=source)
+    return [
         next((source / "dist").glob(f"boltzmann_{name}-*.whl"))
-        for name in ("likelihood", "companion")
-    )
-    return library, companion
+        for name in ("paperlib", "likelihood", "companion")
+    ]
 
 
 def environment(folder, *installed):
-    """A fresh one with these wheels. Their dependencies are those of the present one, without its own paperlib and companion."""
+    """A fresh one with these wheels. Their dependencies are those of the present one, without its own three packages."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, folder=folder)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", python, "install"]
@@ -86,8 +85,8 @@ def clean_python(wheels, tmp_path_factory):
 
 def test_wheels_have_names_of_their_own_and_the_version_of_the_code(wheels):
     """`paperlib` on the package index is another project's."""
-    packages = ("paperlib", "boltzmann_companion")
-    names = (model_store._DISTRIBUTION, "boltzmann-companion")
+    packages = ("paperlib", "boltzmann_likelihood", "boltzmann_companion")
+    names = ("boltzmann-paperlib", model_store._DISTRIBUTION, "boltzmann-companion")
     for wheel, package, name in zip(wheels, packages, names, strict=True):
         with zipfile.ZipFile(wheel) as archive:
             (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
@@ -113,7 +112,11 @@ def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
         *(f"figures/paper/{path.name}" for path in pictures if path.suffix != ".png"),
     }
     # Nothing of the packages themselves is forgotten, whatever its kind.
-    for folder in (ROOT / "paperlib", ROOT / "book" / "companion" / "boltzmann_companion"):
+    for folder in (
+        ROOT / "paperlib",
+        ROOT / "likelihood" / "boltzmann_likelihood",
+        ROOT / "book" / "companion" / "boltzmann_companion",
+    ):
         package = [path for path in folder.rglob("*") if path.is_file()]
         expected = {
             str(p.relative_to(folder.parent)) for p in package if "__pycache__" not in p.parts
@@ -278,7 +281,29 @@ def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):
     assert len(said.splitlines()) == 1
 
 
-# ---- the library alone
+# ---- the library alone, and the tool without the companion
+
+WALK = """
+import sys
+import torch
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais, exact_log_z
+from paperlib.models import RBM
+
+rbm = RBM(torch.zeros(6, 3), torch.zeros(6), torch.zeros(3))
+estimate = ais(BaseRatePath(rbm), uniform_betas(10), 5)
+rbm.save("model.npz")
+print(f"{exact_log_z(RBM.load('model.npz')) - estimate.log_z:.6f}")
+print("imported:", sorted({name.partition(".")[0] for name in sys.modules} & {"boltzmann_likelihood", "boltzmann_companion", "typer"}))
+"""
+
+
+def test_the_library_alone_estimates_and_stores_and_brings_no_command(wheels, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("library")
+    python = environment(folder, wheels[0])
+    assert run(python, "-c", WALK, folder=folder).split("\n")[:2] == ["0.000000", "imported: []"]
+    assert not (python.parent / "paperlib").exists()
+
 
 ONE_AFTER_THE_OTHER = """
 import sys
@@ -290,14 +315,14 @@ for line in {lines}:
         cli.main()
     except SystemExit as ended:
         print("ended with", ended.code)
-print("imported:", sorted({{name.partition(".")[0] for name in sys.modules}} & {{"paperlib", "boltzmann_companion"}}))
+print("imported:", sorted({{name.partition(".")[0] for name in sys.modules}} & {{"paperlib", "boltzmann_likelihood", "boltzmann_companion"}}))
 """
 
 
-def test_the_library_alone_has_its_four_commands_and_says_what_brings_the_others(
+def test_the_tool_alone_has_its_four_commands_and_says_what_brings_the_others(
     wheels, folder, tmp_path_factory
 ):
-    python = environment(tmp_path_factory.mktemp("library"), wheels[0])
+    python = environment(tmp_path_factory.mktemp("tool"), *wheels[:2])
     RBM(*(0.5 * tensor for tensor in SMALL.tensors().values())).save(folder / "earlier.npz")
     lines = [
         "evaluate m.npz --data t.npy",
@@ -315,4 +340,4 @@ def test_the_library_alone_has_its_four_commands_and_says_what_brings_the_others
     for name in _OF_THE_BOOK:
         assert f"paperlib: {name}: expected the package boltzmann-companion to be installed, which brings this command (in a clone" in said  # fmt: skip
     assert said.count("paperlib:") == len(_OF_THE_BOOK)
-    assert "imported: ['paperlib']" in said
+    assert "imported: ['boltzmann_likelihood', 'paperlib']" in said

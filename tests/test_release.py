@@ -13,9 +13,9 @@ from paperlib import provenance
 
 ROOT = Path(__file__).parents[1]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-PROJECT, COMPANION = (
+PROJECT, TOOL, COMPANION = (
     tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
-    for folder in ("", "book/companion")
+    for folder in ("", "likelihood", "book/companion")
 )
 
 
@@ -23,13 +23,15 @@ PROJECT, COMPANION = (
 
 
 def test_the_version_is_written_once_and_cited_alike():
-    for one in (PROJECT, COMPANION):
+    for one in (PROJECT, TOOL, COMPANION):
         assert one["project"]["dynamic"] == ["version"]
         assert one["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
     assert CITATION["version"] == paperlib.__version__
-    # its other dependencies have lower bounds
-    library, *_ = COMPANION["project"]["dependencies"]
-    assert library == f"boltzmann-likelihood[plot]=={paperlib.__version__}"
+    # the other dependencies have lower bounds
+    library, *_ = TOOL["project"]["dependencies"]
+    assert library == f"boltzmann-paperlib=={paperlib.__version__}"
+    tool, *_ = COMPANION["project"]["dependencies"]
+    assert tool == f"boltzmann-likelihood[plot]=={paperlib.__version__}"
 
 
 def test_changelog_begins_with_this_version_and_the_date_of_the_citation():

@@ -19,6 +19,7 @@ from paperlib.models.files import (
     tensors_checksum,
     write_safetensors,
 )
+from paperlib.validation import as_float_tensor, require_shape
 
 
 class TensorModel:
@@ -56,6 +57,58 @@ class TensorModel:
                 f"tensors: expected {', '.join(missing)} as well, got {', '.join(tensors)}"
             )
         return cls(*(tensors[name] for name in cls.tensor_names))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The parameters by name, as a module of torch gives its own: for `torch.save`, and for other programs.
+
+        The tensors are those of the model and not copies, as with torch.
+
+        Examples
+        --------
+        >>> from paperlib.models import RBM
+        >>> list(RBM(torch.zeros(2, 1), torch.zeros(2), torch.zeros(1)).state_dict())
+        ['weights', 'visible_bias', 'hidden_bias']
+        """
+        return self.tensors()
+
+    def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
+        """Replace all parameters, in place as a module of torch does; the type and the device stay.
+
+        A path or an estimate that was made before is of the former parameters: make it anew.
+
+        Parameters
+        ----------
+        state_dict : mapping of str to array or Tensor
+            The names and shapes of `state_dict()`.
+
+        Raises
+        ------
+        InputError
+            If a name is missing or is not expected, a shape differs, or a number is not finite.
+            The model is then as it was.
+
+        Examples
+        --------
+        >>> from paperlib.models import RBM
+        >>> rbm = RBM(torch.zeros(2, 1), torch.zeros(2), torch.zeros(1))
+        >>> rbm.load_state_dict(rbm.state_dict() | {"hidden_bias": [0.5]})
+        >>> rbm.hidden_bias
+        tensor([0.5000])
+        """
+        shapes = {name: list(tensor.shape) for name, tensor in self.tensors().items()}
+        if set(state_dict) != set(shapes):
+            raise InputError(
+                f"state_dict: expected the names {', '.join(shapes)}, "
+                f"got {printable(', '.join(map(str, state_dict)) or 'none')}"
+            )
+        like = next(iter(self.tensors().values()))
+        tensors = {
+            name: as_float_tensor(f"state_dict[{name!r}]", state_dict[name]).to(like)
+            for name in shapes
+        }
+        for name, tensor in tensors.items():
+            require_shape(f"state_dict[{name!r}]", tensor, shapes[name])
+        vars(self).update(vars(self.from_tensors(tensors)))
 
     @property
     def dtype(self) -> torch.dtype:
