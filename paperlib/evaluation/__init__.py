@@ -11,7 +11,6 @@ from paperlib.evaluation.compare import compare as compare
 from paperlib.evaluation.evaluation import evaluate as evaluate
 from paperlib.evaluation.inputs import read_images as read_images
 from paperlib.evaluation.inputs import read_model as read_model
-from paperlib.evaluation.inputs import read_sequences as read_sequences
 from paperlib.evaluation.inputs import read_weights as read_weights
 from paperlib.evaluation.report import quote as quote
 from paperlib.evaluation.result import Effort as Effort
