@@ -268,21 +268,6 @@ GROUPS = {
     ],
     "a model answers for itself": [
         mutant(
-            "energies of sites are counted from the first state, but not those of hidden units",
-            "models/potts_rbm.py: self.hidden_bias« + first.sum(0)→»,",
-            "tests/test_potts.py::test_exact_log_z[2-3-3]",
-        ),
-        mutant(
-            "what that takes out of ln Z is not put back",
-            "estimators/exact.py: .item()« + sites.constant→»",
-            "tests/test_potts.py::test_exact_log_z_of_binary_units",
-        ),
-        mutant(
-            "the other states of a site are one",
-            "estimators/exact.py: for state in grouped[..., member, :«→1»].unbind(-1)]",
-            "tests/test_potts.py::test_exact_log_z[2-3-3]",
-        ),
-        mutant(
             "a DBN's layer is not normalised given the one above",
             "models/dbn.py: masses = log_p - «→0 * »softplus(",
             f"{MODELS}enumeration_of_deep_models[1.0-DBN]",
