@@ -514,7 +514,7 @@ def test_kinds_that_are_gone(tmp_path, content, names):
     said = str(refusal.value)
     assert re.fullmatch(
         r"path: expected a model (in \S+: expected a model of binary units|of binary units in \S+), got a Potts RBM \[L=4, q=3\]: "
-        "only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads Potts RBMs",
+        "only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads it",
         said,
     ), said
 

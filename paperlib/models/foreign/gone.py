@@ -12,9 +12,9 @@ def categorical_model(sites: int, states: int) -> str:
     Examples
     --------
     >>> print(categorical_model(9, 21))
-    a Potts RBM [L=9, q=21]: only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads Potts RBMs
+    a Potts RBM [L=9, q=21]: only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads it
     """
     return (
         f"a Potts RBM [L={sites}, q={states}]: only RBMs, DBMs and DBNs of binary units are read; "
-        "version 0.4 of this program reads Potts RBMs"
+        "version 0.4 of this program reads it"
     )
