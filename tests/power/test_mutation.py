@@ -268,6 +268,11 @@ GROUPS = {
     ],
     "a model answers for itself": [
         mutant(
+            "a unit's other factor is not multiplied in",
+            "estimators/exact.py: torch.cat([products, products« * member→»], dim=-1)",
+            "tests/test_rbm.py::test_exact_log_z_equals_brute_force[7-5-1]",
+        ),
+        mutant(
             "a DBN's layer is not normalised given the one above",
             "models/dbn.py: masses = log_p - «→0 * »softplus(",
             f"{MODELS}enumeration_of_deep_models[1.0-DBN]",
@@ -289,7 +294,7 @@ GROUPS = {
         ),
         mutant(
             "baselines are not smoothed",
-            "evaluation/baselines.py: «(count * given + 1) / (count + states)→given»",
+            "evaluation/baselines.py: «(count * given + 1) / (count + 2)→given»",
             "tests/test_reports.py::test_baselines",
         ),
         mutant(
