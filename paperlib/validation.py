@@ -225,21 +225,6 @@ def require_binary(name: str, tensor: Tensor) -> None:
         )
 
 
-def as_categories(name: str, values: ArrayLike, num_states: int) -> Tensor:
-    """`values` as int64 numbers of states; raise unless they are whole numbers from 0 to `num_states` - 1.
-
-    Examples
-    --------
-    >>> as_categories("sequences", [[0, 2]], 3)
-    tensor([[0, 2]])
-    """
-    numbers = as_tensor(name, values)
-    states = numbers.long()
-    if bool((states != numbers).any() | (states < 0).any() | (states >= num_states).any()):
-        raise InputError(f"{name}: expected whole numbers from 0 to {num_states - 1}, got others")
-    return states
-
-
 def require_count(name: str, value: object, minimum: int = 1) -> int:
     """`value` as an int; raise unless it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:

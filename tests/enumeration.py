@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from paperlib.models import DBM, RBM, PottsRBM
+from paperlib.models import DBM, RBM
 
 
 def all_states(width):
@@ -34,11 +34,6 @@ def random_dbm(num_visible, num_hidden_1, num_hidden_2, seed, scale=1.0):
     layers = (num_visible,), (num_hidden_1,), (num_hidden_2,)
     shapes = (num_visible, num_hidden_1), (num_hidden_1, num_hidden_2), *layers
     return DBM(*_normals(shapes, seed, scale))
-
-
-def random_potts(num_sites, num_states, num_hidden, seed, scale=1.0):
-    shapes = (num_sites, num_states, num_hidden), (num_sites, num_states), (num_hidden,)
-    return PottsRBM(*_normals(shapes, seed, scale))
 
 
 def missed_mode_rbm():

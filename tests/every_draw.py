@@ -5,7 +5,7 @@ an expectation over runs is a sum over chains. Few draws can be followed in this
 """
 
 import torch
-from torch.nn.functional import logsigmoid, one_hot
+from torch.nn.functional import logsigmoid
 
 from paperlib.kernels import sampler
 from paperlib.kernels.capability import compiled
@@ -61,12 +61,6 @@ class EveryDraw:
         self._log_probs += each.gather(1, number[:, None])[:, 0]
         return number.to(log_probs.device)
 
-    def take_categories(self, logits, num_states):
-        """The next states of sites, one bit of each site's on, bool of the shape of `logits`."""
-        sites = logits.unflatten(-1, (-1, num_states)).log_softmax(-1).unbind(1)
-        numbers = torch.stack([self.take_number(site) for site in sites], 1)
-        return one_hot(numbers, num_states).flatten(1).bool()
-
     def replace_draws(self, monkeypatch):
         """Let paths and models draw from here, all chains in one block."""
 
@@ -82,15 +76,10 @@ class EveryDraw:
         def in_type(probabilities, generator):
             return of_probabilities(probabilities, generator).to(probabilities.dtype)
 
-        def categories(logits, num_states, generator):
-            return self.take_categories(logits, num_states)
-
         for name, draw in (
             ("kernels.sampler.draw_bits_of_logits", of_logits),
             ("annealing.deep_paths.draw_bits_of_logits", of_logits),
             ("annealing.rbm_paths.draw_bits", of_probabilities),
-            ("annealing.potts_path.draw_categories", categories),
-            ("kernels.categorical.draw_categories", categories),
             ("models.posterior_sampling.bernoulli", in_type),
         ):
             monkeypatch.setattr(f"paperlib.{name}", draw)

@@ -31,7 +31,6 @@ from paperlib import annealing, datasets, estimators, learning, mcmc, models, nu
 from paperlib import variational as vi
 from paperlib.errors import InputError
 from paperlib.keep import kept
-from paperlib.kernels import draw_categories
 from paperlib.numerics import seeded_generator
 from paperlib.variational.recognition import Network
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
@@ -72,8 +71,6 @@ def trained_on(images, **options):
     return learning.train_rbm(images, CD(), 0, **options)
 
 
-POTTS = models.PottsRBM(zeros(2, 3, 3), zeros(2, 3), zeros(3))
-POTTS_PATH = annealing.PottsPath(POTTS)
 MIXTURE = models.BernoulliMixture(zeros(2, 4), zeros(2))
 DBM_3_2 = models.DBM(zeros(3, 3), zeros(3, 2), zeros(3), zeros(3), zeros(2))
 DBN_3_3 = models.DBN(
@@ -212,21 +209,6 @@ CASES = [
     ("model_id: mnist-cd1-20", recipe, "mnist-cd7-3"),
     ("model_id: got 'x'", load_model, "x", torch.float64),
     ("dataset: digits, mnist, omniglot, mnist-2008, got 'cifar'", datasets.binary_images, "cifar"),
-    (r"weights: shape \[any, any, any\], got \[2, 3\]", models.PottsRBM, zeros(2, 3), zeros(2, 3), [0.0]),
-    ("weights: at least two states", models.PottsRBM, zeros(2, 1, 3), zeros(2, 1), zeros(3)),
-    (r"visible_bias: \[2, 3\], got \[6\]", models.PottsRBM, zeros(2, 3, 1), zeros(6), [0.0]),
-    ("hidden_bias: finite", models.PottsRBM, zeros(2, 3, 1), zeros(2, 3), [NAN]),
-    *(("sequences: whole numbers from 0 to 2", POTTS.one_hot, row) for row in ([[0, 3]], [[0, -1]], [[0.5, 1.0]])),
-    *(("sequences: expected 2 sites", POTTS.one_hot, row) for row in ([[0, 1, 2]], 1)),
-    ("v: one bit on of each", POTTS_PATH.state_at, [[1, 1, 0, 0, 1, 0]]),
-    ("v: one bit on of each", estimators.raise_log_prob, POTTS_PATH, [[0, 0, 0, 0, 1, 0]], [0, 1], 2),
-    ("v: expected", estimators.raise_log_prob, POTTS_PATH, [[0, 1]], [0, 1], 2),
-    ("visible_bias: expected shape", annealing.PottsPath, POTTS, zeros(6)),
-    ("rbm: at most 25 units to enumerate, got 4 visible and 30 hidden", estimators.exact_log_z, models.PottsRBM(zeros(2, 2, 30), zeros(2, 2), zeros(30))),
-    ("logits: a multiple of 3", draw_categories, zeros(1, 5), 3, seeded_generator(0)),
-    ("train: expected shape", datasets.site_frequency_bias, zeros(0, 3), 3),
-    ("train: whole numbers", datasets.site_frequency_bias, [[4]], 3),
-    ("pseudo_count: expected a", datasets.site_frequency_bias, [[1]], 3, 0.0),
     ("rbm: an RBM, got NoneType", annealing.mean_field_bias, None),
     ("logits: expected shape", models.BernoulliMixture, zeros(3), zeros(3)),
     ("log_mixing_weights: expected", models.BernoulliMixture, zeros(3, 2), zeros(2)),

@@ -11,11 +11,10 @@ import scipy.sparse
 import torch
 from writers import as_hdf5, as_idx, as_mat, as_matlab_73, as_npy, as_npz, as_pt, zipped
 
-from boltzmann_likelihood.files import read_images, read_model, read_sequences
+from boltzmann_likelihood.files import read_images, read_model
 from boltzmann_likelihood.files.inputs import read_rows
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
-from paperlib.models import PottsRBM
 
 D = 6
 RNG = np.random.default_rng(1)
@@ -224,10 +223,9 @@ REFUSED = {
     "libsvm": (b"3 1:-0.103956 7:1\n1 2:0.5\n", "rows of libsvm"),
     "libsvm, several labels": (b"0,3 1:-0.1 2:1\n", "rows of libsvm"),
     "libsvm without labels": (b"1:0.5 3:1\n", "rows of libsvm"),
-    "DCA": (b"J 0 1 0 0 0.5\nJ 0 1 0 1 -0.5\nh 0 0 0.1\n", "pairwise Potts model"),
+    "DCA": (b"J 0 1 0 0 0.5\nJ 0 1 0 1 -0.5\nh 0 0 0.1\n", "couplings of a pairwise model"),
     "counts": (b"89|0,0,1,0,1,1\n1|0,1,1,0,1,1\n", "counts before them"),
     "JSON": (b'{"images": [[0, 1]]}', "got JSON"),
-    "Clustal": (b"CLUSTAL W (1.83) multiple sequence alignment\n\ns0 ACD\n", "FASTA or Stockholm"),
     "the list of TensorFlow": (b'model_checkpoint_path: "rbm-1"\n', "TensorFlow"),
 }  # fmt: skip
 
@@ -334,92 +332,55 @@ def test_cells_tell_which_layer_is_visible(tmp_path, member):
 
 # ---- sequences
 
-PROTEIN = "-ACDEFGHIKLMNPQRSTVWY"
 ROWS = {"s0": "ACDEF", "s1": "A-DEF", "s2": "--WYV"}
-
-
-def fasta(rows):
-    return "".join(f">{name}\n{row}\n" for name, row in rows.items())
-
-
-def stockholm(rows, width=5):
-    blocks = ["\n".join(f"{name}  {row[n : n + width]}" for name, row in rows.items()) for n in range(0, 5, width)]  # fmt: skip
-    return "# STOCKHOLM 1.0\n#=GF ID x\n\n" + "\n\n".join(blocks) + "\n#=GC RF  xxxxx\n//\n"
-
-
+FASTA = "".join(f">{name}\n{row}\n" for name, row in ROWS.items())
+STOCKHOLM = "# STOCKHOLM 1.0\n#=GF ID x\n\n" + "\n".join(map("  ".join, ROWS.items())) + "\n//\n"
 SEQUENCES = {
-    "plain": fasta(ROWS),
-    "a comment first": ";made by hand\n" + fasta(ROWS),
-    "comments anywhere": ";one\n;two\n" + fasta(ROWS).replace(">s1\n", ">s1 x\n; why\n"),
-    "blank lines first": "\n\n" + fasta(ROWS),
-    "line ends of Windows": (";x\n" + fasta(ROWS)).replace("\n", "\r\n"),
-    "blanks": fasta(ROWS).replace("DEF", "DE F "),
-    "lower case": fasta(ROWS).lower(),
-    "dots for gaps": fasta(ROWS).replace("-", "."),
-    "Stockholm": stockholm(ROWS),
-    "Stockholm in blocks": stockholm(ROWS, 2),
-    "Stockholm with dots": stockholm(ROWS).replace("-", "."),
-    "Stockholm in lower case": stockholm({name: row.lower() for name, row in ROWS.items()}),
-}
-
-
-def potts(sites, states):
-    return PottsRBM(np.zeros((sites, states, 1)), np.zeros((sites, states)), np.zeros(1))
-
-
-def states_of(rows, alphabet):
-    return [[alphabet.index(letter) for letter in row] for row in rows.values()]
-
-
-@pytest.mark.parametrize("text", SEQUENCES.values(), ids=SEQUENCES)
-def test_sequences(tmp_path, text):
-    model = potts(5, 21)
-    found = read_sequences("data", write(tmp_path, text.encode()), model)
-    np.testing.assert_array_equal(found, model.one_hot(states_of(ROWS, PROTEIN)))
-
-
-def test_sequences_as_strings(tmp_path):
-    model, rna = potts(5, 21), potts(3, 5)
-    for array in (np.array(list(ROWS.values())), np.array([list(row) for row in ROWS.values()], "U3")):  # fmt: skip
-        found = read_sequences("data", write(tmp_path, as_npy(array)), model)
-        np.testing.assert_array_equal(found, model.one_hot(states_of(ROWS, PROTEIN)))
-    for text in (">a\nacg\n>b\nuu-\n", ">a\nACG\n>b\nTT-\n"):
-        found = read_sequences("data", write(tmp_path, text.encode()), rna)
-        np.testing.assert_array_equal(found, rna.one_hot([[1, 2, 3], [4, 4, 0]]))
-
-
-MANY_ROWS = {f"s{n}": "ACDEF" for n in range(30)}
-NO_SEQUENCES = {
-    "X": (fasta(MANY_ROWS | {"s3": "AXDEF"}), r"got X in 1 of 30 sequences: leave these"),
-    "B and Z": (fasta(MANY_ROWS | {"s3": "BBDEF", "s4": "ACZEF"}), "got B, Z in 2 of 30 sequences"),
-    "U, lower case": (fasta(MANY_ROWS | {"s3": "ACUEF"}).lower(), "got U in 1 of 30 sequences"),
-    "stops": (fasta({name: f"{row[:4]}*" for name, row in MANY_ROWS.items()}), r"got \* in 30 of 30"),
-    "X in Stockholm": (stockholm(MANY_ROWS | {"s3": "AXDEF"}), "got X in 1 of 30"),
-    "insertions of A3M": (fasta({"s0": "ACdeDEF", "s1": "ACDEF"}), "insertions .*remove the lower-case letters"),
-    "insertions of A2M": (fasta({"s0": "ACdeF", "s1": "AC..F"}), "insertions"),
-    "dots of insertions": (fasta({"s0": "AC..F", "s1": "AC--F"}), "insertions"),
-    "lengths": (fasta({"s0": "ACDEF", "s1": "ACDE"}), "lengths from 4 to 5"),
-    "several alignments": (stockholm(ROWS) + stockholm(ROWS), "expected one alignment"),
-    "semicolons for names": (fasta(ROWS).replace(">", ";"), "write > in its place"),
-    "nothing": ("# STOCKHOLM 1.0\n//\n", "expected shape"),
-    "short": (fasta({"s0": "ACD", "s1": "ACD"}), "expected sequences of 5 sites"),
+    "plain": (FASTA, "sequences in FASTA"),
+    "a comment first": (";made by hand\n" + FASTA, "sequences in FASTA"),
+    "several comments": (";one\n\n;two\n" + FASTA, "sequences in FASTA"),
+    "blank lines first": ("\n\n" + FASTA, "sequences in FASTA"),
+    "line ends of Windows": ((";x\n" + FASTA).replace("\n", "\r\n"), "sequences in FASTA"),
+    "lower case": (FASTA.lower(), "sequences in FASTA"),
+    "semicolons for names": (FASTA.replace(">", ";"), "sequences in FASTA"),
+    "short": (">a\nAC\n", "sequences in FASTA"),
+    "long": (f">a\n{'ACDEF' * 400}\n" * 3, "sequences in FASTA"),
+    "Stockholm": (STOCKHOLM, "sequences in Stockholm format"),
+    "Clustal": ("CLUSTAL W (1.83) multiple sequence alignment\n\ns0 ACD\n", "an alignment of sequences"),
+    "Phylip": (" 3 5\ns0  ACDEF\n", "an alignment of sequences"),
+    "without names": ("\n".join(ROWS.values()) + "\n", "sequences, one in each line"),
+    "long, without names": ("ACDEF" * 400 + "\n", "sequences, one in each line"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "message"), NO_SEQUENCES.values(), ids=NO_SEQUENCES)
-def test_refused_sequences(tmp_path, text, message):
-    with pytest.raises(InputError, match=message) as refusal:
-        read_sequences("data", write(tmp_path, text.encode()), potts(5, 21))
-    assert str(refusal.value).startswith("data: expected")
-    assert not re.search("commas|undamaged", str(refusal.value))
-
-
-def test_letters_where_there_are_none(tmp_path):
-    path = write(tmp_path, fasta(ROWS).encode())
-    with pytest.raises(InputError, match=r"expected numbers of states, .* the model has 4, got"):
-        read_sequences("data", path, potts(5, 4))
-    with pytest.raises(InputError, match=r"expected numbers in .*, got letters"):
+@pytest.mark.parametrize(("text", "kind"), SEQUENCES.values(), ids=SEQUENCES)
+@pytest.mark.parametrize("suffix", ["", ".csv", ".gz"])
+def test_sequences_are_refused(tmp_path, text, kind, suffix):
+    """In a sentence that names the kind and says what is read."""
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(gzip.compress(text.encode()) if suffix == ".gz" else text.encode())
+    with pytest.raises(InputError) as refusal:
         read_images("data", path, D)
+    assert str(refusal.value) == (
+        f"data: expected arrays, got {kind}: only models of binary units are read, and rows of 0 and 1 for them, as in a .npy file ({path})"
+    )
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_letters_in_an_array(tmp_path, split):
+    letters = np.array([list(row) for row in ROWS.values()] if split else [*ROWS.values()])
+    with pytest.raises(InputError, match=r"^data: expected numbers in .*, got letters: a model of"):
+        read_images("data", write(tmp_path, as_npy(letters)), D)
+
+
+def test_a_header_that_begins_like_sequences_is_none(tmp_path):
+    """The length of a .safetensors file's header, its first byte, may be that of any sign."""
+    for sign in b">;-":
+        header = b'{"x":{"dtype":"U8","shape":[2,6],"data_offsets":[0,12]}}'
+        length = next(n for n in range(len(header), len(header) + 256) if n % 256 == sign)
+        content = length.to_bytes(8, "little") + header.ljust(length) + bytes(X[:2].tobytes())
+        found = read_images("data", write(tmp_path, content), D)
+        np.testing.assert_array_equal(found, X[:2])
 
 
 # ---- paths

@@ -1,15 +1,12 @@
-"""`evaluate`, `audit` and `compare` of DBMs, DBNs and RBMs of categorical units, against the enumeration of all their states."""
+"""`evaluate`, `audit` and `compare` of RBMs, DBMs and DBNs, against the enumeration of all their states."""
 
-import itertools
 import json
-import math
-import re
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from enumeration import random_dbm, random_potts, random_rbm
+from enumeration import random_dbm, random_rbm
 from evaluations import recorded, run
 
 from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
@@ -17,18 +14,13 @@ from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
 from boltzmann_likelihood.evaluation.audit import CONSISTENT
 from boltzmann_likelihood.evaluation.evaluation import Preparation
 from boltzmann_likelihood.evaluation.report import as_dict, describe
-from boltzmann_likelihood.files import read_sequences
 from paperlib.annealing import start_bias
 from paperlib.errors import InputError
-from paperlib.models import DBM, DBN, RBM, PottsRBM
+from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import all_states, bernoulli_log_prob, seeded_generator
 
 VISIBLE, LOWER, UPPER = 5, 4, 3
 EVERY_V = all_states(VISIBLE)
-
-
-def potts_rows(model):
-    return model.one_hot(torch.tensor(list(itertools.product(range(4), repeat=3))))
 
 
 def definition(model):
@@ -36,11 +28,6 @@ def definition(model):
     if isinstance(model, DBM):
         table = -model.energy(EVERY_V[:, None, None], all_states(LOWER)[:, None], all_states(UPPER))
         log_p = table.flatten(1).logsumexp(1)
-        return log_p, log_p.logsumexp(0).item()
-    if isinstance(model, PottsRBM):
-        v, h = potts_rows(model).double(), all_states(LOWER)
-        log_p = -model.energy(v[:, None], h).T
-        log_p = log_p.logsumexp(0)
         return log_p, log_p.logsumexp(0).item()
     # p*(x) of the top, then p*(below) = sum over above of p(below | above) p*(above)
     layers = [model] if isinstance(model, RBM) else model.layers
@@ -65,7 +52,6 @@ MODELS = {
     "DBN": DBN(LAYERS[:2]),
     "DBN of three layers": DBN(LAYERS),
     "DBN of one layer": DBN(LAYERS[:1]),
-    "Potts": random_potts(3, 4, LOWER, 3, 0.7),
 }
 # Those whose ln p*(v) is an estimate where nothing is enumerated.
 DEEP = ("DBM", "DBN", "DBN of three layers")
@@ -75,10 +61,9 @@ TRUTH = {name: definition(model) for name, model in MODELS.items()}
 
 def case(name, count=60, seed=5):
     """Rows drawn from the model itself, and the true average."""
-    model, (log_p, log_z) = MODELS[name], TRUTH[name]
-    every = potts_rows(model) if isinstance(model, PottsRBM) else EVERY_V
+    log_p, log_z = TRUTH[name]
     index = torch.multinomial(log_p.softmax(0), count, True, generator=seeded_generator(seed))
-    return every[index], (log_p[index] - log_z).mean().item()
+    return EVERY_V[index], (log_p[index] - log_z).mean().item()
 
 
 @cache
@@ -91,7 +76,7 @@ def estimate(name):
 # ---- exact
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("RBM", "Potts")])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "RBM"])
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_enumeration_of_deep_models(name, scale):
     model = MODELS[name]
@@ -165,10 +150,7 @@ def test_the_start_has_the_rates_of_the_units(name):
     bias = start_bias(model, rows, seeded_generator(0))
     width = {"DBM": VISIBLE + UPPER, "DBN": LOWER, "DBN of three layers": UPPER}
     assert len(bias) == width.get(name, model.num_visible)
-    if name == "Potts":
-        means = rows.double().mean(0)
-        torch.testing.assert_close(bias.exp(), (means + 0.05 / 4) / 1.05)
-    elif name == "DBM":
+    if name == "DBM":
         means = rows.double().mean(0)
         pixels = torch.sigmoid(bias[:VISIBLE])
         torch.testing.assert_close(pixels, (means + 0.05) / 1.1, rtol=0, atol=0.01)
@@ -215,7 +197,7 @@ def test_command(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     model, (rows, truth) = MODELS[name], case(name)
     model.save("m.safetensors")
-    np.save("t.npy", (model.sequences(rows) if name == "Potts" else rows).numpy())
+    np.save("t.npy", rows.numpy())
     output, stored = recorded("evaluate m.safetensors --data t.npy --train t.npy")
     assert stored["exact"]["log_z"] == pytest.approx(TRUTH[name][1], abs=1e-9)
     assert stored["exact"]["test"] == pytest.approx(truth, abs=1e-9)
@@ -223,45 +205,6 @@ def test_command(tmp_path, monkeypatch, name):
     assert "Verdict: trusted" in output
     assert f"To quote: {truth:.2f} nats" in output
     run(f"audit m.safetensors --data t.npy --claimed-log-prob {truth}")
-
-
-def test_data_of_categorical_units(tmp_path):
-    """Numbers of states, bits in a row and bits by site are the same."""
-    model = MODELS["Potts"]
-    states = torch.tensor([[0, 3, 1], [2, 2, 0]])
-    bits = model.one_hot(states)
-    forms = states.numpy(), bits.numpy(), bits.view(2, 3, 4).numpy(), states.double().numpy()
-    for form in forms:
-        np.save(tmp_path / "t.npy", form)
-        assert torch.equal(read_sequences("data", tmp_path / "t.npy", model), bits)
-    assert torch.equal(model.as_rows("test", states), model.as_rows("test", bits))
-
-
-@pytest.mark.usefixtures("_estimated")
-@pytest.mark.parametrize("exact", [True, False])
-def test_sequences_are_not_called_images(monkeypatch, exact):
-    found = estimate("Potts")
-    if exact:
-        monkeypatch.setattr("boltzmann_likelihood.evaluation.evaluation.EXACT_UNITS", 25)
-        found = evaluate(MODELS["Potts"], case("Potts")[0])
-    said = [describe(found), json.dumps(list(as_dict(found)["findings"])), as_dict(found)["quote"]]
-    assert all("sequences" in text for text in (said[0], said[2]))
-    assert not any(re.search(r"\bimages?\b", text) for text in said)
-    assert "images" in describe(estimate("DBM"))
-
-
-WRONG_SEQUENCES = {
-    "width": ([[0, 1]], "data: expected sequences of 3 sites, or 12 bits, got 2"),
-    "half": ([[0, 1, 0.5]], "data: expected whole numbers from 0 to 3"),
-    "nan": ([[0, 1, math.nan]], "data: expected finite numbers"),
-}
-
-
-@pytest.mark.parametrize(("rows", "message"), WRONG_SEQUENCES.values(), ids=WRONG_SEQUENCES)
-def test_wrong_sequences(tmp_path, rows, message):
-    np.save(tmp_path / "t.npy", np.array(rows))
-    with pytest.raises(InputError, match=message):
-        read_sequences("data", tmp_path / "t.npy", MODELS["Potts"])
 
 
 def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):

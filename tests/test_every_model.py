@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from enumeration import random_dbm, random_potts, random_rbm
+from enumeration import random_dbm, random_rbm
 
 from boltzmann_likelihood.files import read_model
 from paperlib.errors import InputError
@@ -16,7 +16,6 @@ MODELS = {
     "DBN": DBN([random_rbm(4, 3, 0), random_rbm(3, 5, 1)]),
     "DBN of three layers": DBN([random_rbm(4, 3, 2), random_rbm(3, 4, 3), random_rbm(4, 3, 4)]),
     "DBN of one layer": DBN([random_rbm(4, 3, 8)]),
-    "Potts": random_potts(2, 3, 3, seed=1),
     "mixture": BernoulliMixture(random_rbm(3, 4, 6).weights, torch.tensor([0.3, -1.0, 2.0])),
 }
 EACH = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

@@ -126,7 +126,7 @@ def test_ring_refuses_other_lengths(couplings):
 PIXELS = all_states(5)
 
 
-GENERATOR, SHAPES = seeded_generator(8), [(5, 3, 3), (5,), (3, 3)]
+GENERATOR, SHAPES = seeded_generator(8), [(5, 3), (5,), (3, 2)]
 MODEL = ThreeStateRBM(
     *(torch.randn(shape, dtype=torch.float64, generator=GENERATOR) for shape in SHAPES)
 )
@@ -136,7 +136,8 @@ def enumerated_masses(model):
     """ln p*(v) of every v, from the energies of all joint states."""
     found = []
     for v in PIXELS:
-        inputs = torch.einsum("i,ijs->js", v, model.weights) + model.hidden_bias
+        on = (v @ model.weights)[:, None] + model.biases_of_ways
+        inputs = [[torch.zeros(()), *unit] for unit in on]
         terms = [
             sum(unit[s] for unit, s in zip(inputs, h, strict=True))
             for h in product(range(3), repeat=3)

@@ -12,7 +12,7 @@ from writers import as_hdf5, as_julia, as_rbms, rbms_update
 from boltzmann_likelihood.files import archive_updates, binary_from_spins, read_model
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
-from paperlib.models import RBM, PottsRBM
+from paperlib.models import RBM
 from paperlib.numerics import all_states, seeded_generator
 
 MODEL = random_rbm(6, 4, seed=3)
@@ -150,42 +150,6 @@ def test_julia_has_no_updates(tmp_path):
     (tmp_path / "j.h5").write_bytes(as_julia(PARAMETERS))
     with pytest.raises(InputError, match="update: expected none"):
         read_model(f"{tmp_path}/j.h5:update_3")
-
-
-# ---- categorical visible units
-
-POTTS = PottsRBM(MODEL.weights.view(2, 3, 4), MODEL.visible_bias.view(2, 3), MODEL.hidden_bias)
-
-
-def test_categorical_units_of_rbms(archive, tmp_path):
-    """The package's own formula for its own model, at all sequences."""
-    found = archive(as_rbms((POTTS.weights, POTTS.visible_bias, POTTS.hidden_bias), "PBRBM"))
-    assert found.rbm.checksum() == POTTS.checksum()
-    theirs = load_params(str(tmp_path / "m.h5"), 1, torch.device("cpu"), torch.float64)
-    sequences = torch.cartesian_prod(torch.arange(3), torch.arange(3))
-    torch.testing.assert_close(
-        found.rbm.log_unnormalized(found.rbm.one_hot(sequences)),
-        -theirs.compute_energy_visibles(sequences.double()),
-        rtol=0,
-        atol=1e-3,
-    )
-
-
-@pytest.mark.parametrize("hidden", ["Binary", "Spin"])
-@pytest.mark.parametrize("sides", [(2,), (1, 2)])
-def test_categorical_units_of_julia(archive, hidden, sides):
-    """w[s, i..., j] in Julia is the weight of state s at site i: [j, ...i, s] in the file."""
-    weights = POTTS.weights.permute(2, 0, 1).reshape(4, *sides[::-1], 3).numpy()
-    bias = POTTS.visible_bias.reshape(*sides[::-1], 3, 1).numpy()
-    changes = {"weights": weights, "visible_par": bias}
-    found = archive(as_julia(PARAMETERS, "Potts", hidden, **changes))
-    assert isinstance(found.rbm, PottsRBM)
-    if hidden == "Binary":
-        assert found.rbm.checksum() == POTTS.checksum()
-    else:
-        flat, offset = binary_from_spins(*PARAMETERS, visible=False)
-        assert found.rbm.flat.checksum() == flat.checksum()
-        assert found.log_z_offset == offset
 
 
 # ---- broken archives; `test_hostile_files` has others

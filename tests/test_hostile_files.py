@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import skops.io
 import torch
-from enumeration import random_potts, random_rbm
+from enumeration import random_rbm
 from sklearn.neural_network import BernoulliRBM
 from test_training_likelihood import write_archive
 from writers import (
@@ -318,7 +318,6 @@ def test_refused(tmp_path, capsys, message, name, content):
 @pytest.fixture
 def _folder(folder):
     random_rbm(5, 4, seed=2).save("narrow.npz")
-    random_potts(3, 4, 4, seed=3).save("sequences.safetensors")
     write_archive(folder / "RBM.h5")
     images = np.load("t.npy")
     np.save("one.npy", images[:1])
@@ -340,8 +339,6 @@ COMMANDS = {
     "evaluate m.npz --data t.npy --json no/r.json": "json: expected a file in a folder that exists",
     "evaluate m.npz --data t.npy --json folder": "json: expected to be able to write",
     "evaluate m.npz --data t.npy --plot r.txt": "plot: expected a .svg, .png or .pdf file",
-    "evaluate sequences.safetensors --data t.npy --binarize 1": "binarize: expected none for sequences of 4 states",
-    "evaluate sequences.safetensors --data t.npy --threshold 0": "threshold: expected none for sequences of 4 states",
     "evaluate m\udcff.npz --data t.npy": "path: expected a file, found none",
     "audit m.npz --data t.npy": "claimed-log-z: expected it",
     "compare m.npz no.npz --data t.npy": "path: expected a file, found none",
@@ -389,8 +386,8 @@ TOGETHER = {
     "evaluate no.npz --data grey.npy --train grey.npy": [NO_MODEL, f"data: {GREY}", f"train: {GREY}"],
     "evaluate m.npz --data grey.npy --train no.npy": [f"data: {GREY}", "train: expected a file, found none at no.npy"],
     "evaluate no.npz --data row.npy": [NO_MODEL, "data: expected shape"],
-    # these may be states of categorical units, spins, or become binary
-    "evaluate no.npz --data states.npy": [NO_MODEL],
+    "evaluate no.npz --data states.npy": [NO_MODEL, f"data: {GREY}"],
+    # these may be spins, or become binary
     "evaluate no.npz --data spins.npy": [NO_MODEL],
     "evaluate no.npz --data grey.npy --threshold 0.2": [NO_MODEL],
     # only the images could tell which biases are visible

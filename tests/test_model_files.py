@@ -23,6 +23,7 @@ from writers import (
     as_npy,
     as_npz,
     as_pt,
+    as_rbms,
     as_safetensors,
     as_torch,
     rbms_update,
@@ -30,7 +31,7 @@ from writers import (
 
 from boltzmann_likelihood.files import read_checkpoints, read_model
 from paperlib.errors import InputError
-from paperlib.models import DBM, DBN, RBM, PottsRBM
+from paperlib.models import DBM, DBN, RBM
 
 RNG = np.random.default_rng(1)
 D, M, K = 6, 4, 3
@@ -147,12 +148,16 @@ IN_SQUARE = RBM(SQUARE, B, C)
 NO_VISIBLE, NO_HIDDEN = RBM(W, np.zeros(D), A), RBM(W, B, np.zeros(M))
 DBN_ = DBN([MODEL, RBM(W2, B2, A2)])
 DBM_ = DBM(W, W2, B, A, A2)
-POTTS = PottsRBM(RNG.normal(0, 1, (4, 3, 2)), RNG.normal(0, 1, (4, 3)), np.zeros(2))
+POTTS = {
+    "weights": RNG.normal(0, 1, (4, 3, 2)),
+    "visible_bias": RNG.normal(0, 1, (4, 3)),
+    "hidden_bias": np.zeros(2),
+}
 NAMED = {"W": W, "vbias": B, "hbias": A}
 TENSORS = {"W": torch.tensor(W.T.copy()), "v_bias": torch.tensor(B), "h_bias": torch.tensor(A)}
 AUTHORS_DBM = {"vishid": W, "hidpen": W2, "visbiases": B[None], "hidbiases": A[None], "penbiases": A2[None]}  # fmt: skip
 AUTHORS_DBN = {"vishid": W, "visbiases": B, "hidrecbiases": A, "hidpen": W2, "hidgenbiases": B2, "penrecbiases": A2}  # fmt: skip
-ARRAYS = {model.called: {n: t.numpy() for n, t in model.tensors().items()} for model in (DBN_, DBM_, POTTS)}  # fmt: skip
+ARRAYS = {model.called: {n: t.numpy() for n, t in model.tensors().items()} for model in (DBN_, DBM_)}  # fmt: skip
 STACK = {f"rbm{n}.{key}": value for n, layer in enumerate(DBN_.layers, 1) for key, value in layer.tensors().items()}  # fmt: skip
 LAYERS = [{"vishid": W, "visbiases": B, "hidbiases": A}, {"vishid": W2, "visbiases": B2, "hidbiases": A2}]  # fmt: skip
 SKLEARN = BernoulliRBM(M)
@@ -223,7 +228,7 @@ READ = {
     "a group ignored": (CHECKPOINT, "ignore=args", MODEL),
     # what is ignored does not change what the model is
     **{f"{kind}, one array ignored": (as_npz(arrays | {"mean_image": B}), "ignore=mean_image", model)
-       for kind, arrays, model in (("DBN", ARRAYS["a DBN"], DBN_), ("DBM", ARRAYS["a DBM"], DBM_), ("Potts", ARRAYS["a Potts RBM"], POTTS),
+       for kind, arrays, model in (("DBN", ARRAYS["a DBN"], DBN_), ("DBM", ARRAYS["a DBM"], DBM_),
                                    ("a stack", STACK, DBN_), ("the authors' DBM", AUTHORS_DBM, DBM_),
                                    ("the authors' DBN", AUTHORS_DBN, DBN_))},
     "a group ignored beside a DBM": (as_pt({"model": tensors(ARRAYS["a DBM"]), "data": {"x": torch.tensor(IMAGES)}}), "ignore=data", DBM_),
@@ -234,7 +239,6 @@ READ = {
     "settings of MATLAB": (as_mat(NAMED | {"k": 1.0, "alphabet": "ABC", "accuracy": np.float32(0.5)}), "", MODEL),
     "settings in HDF5": (as_hdf5(NAMED | {"k": 1, "created": "today"}), "", MODEL),
     "settings beside a DBM": (as_mat(AUTHORS_DBM | {"accuracy": 0.5, "note": "x"}), "", DBM_),
-    "settings beside a Potts RBM": (as_npz(ARRAYS["a Potts RBM"] | {"alphabet": np.array(list("ACG"))}), "", POTTS),
     "one hidden unit": (as_mat({"W": W[:, :1], "vbias": B, "hbias": A[:1]}), "", RBM(W[:, :1], B, A[:1])),
     # words of training in names
     **{f"_{end}": (as_npz(suffixed(f"_{end}")), "", MODEL) for end in ("epoch100", "seed0", "lr0.01", "time=3", "loss0.5", "momentum0.9", "best_epoch")},
@@ -289,12 +293,14 @@ def julia(**changes):
     return as_julia((W, B, A), **changes)
 
 
+SYMMETRIC = SQUARE + SQUARE.T
+np.fill_diagonal(SYMMETRIC, 0)
 LEFT_OUT = "another model: store it in a file of its own"
 REFUSED = {
     # a part of a model is another model
     **{f"{part} ignored": (as_npz(arrays), f"ignore={part}", LEFT_OUT) for part, arrays in (
         ("hidpen", AUTHORS_DBM), ("penbiases", AUTHORS_DBM), ("hidgenbiases", AUTHORS_DBN), ("weights_2", ARRAYS["a DBM"]), ("layers.1", ARRAYS["a DBN"]),
-        ("rbm2", STACK), ("visible_bias", ARRAYS["a Potts RBM"]))},
+        ("rbm2", STACK))},
     "all but the bottom": (as_npz(AUTHORS_DBN), "ignore=hidpen,ignore=hidgenbiases,ignore=penrecbiases", LEFT_OUT),
     "the bottom by its names": (as_mat(AUTHORS_DBM), "weights=vishid,visible=visbiases,hidden=hidbiases", LEFT_OUT),
     "numbered layers": (as_npz({"W1": W, "W2": W2, "b0": B, "b1": A, "b2": A2}), "weights=W1,visible=b0,hidden=b1,ignore=W2,ignore=b2", LEFT_OUT),
@@ -323,14 +329,17 @@ REFUSED = {
     "another model's arrays": (as_mat(AUTHORS_DBM | {"labpen": W2}), "", "hidpen .*labpen"),
     "square": (as_torch({"W": SQUARE, "v_bias": B, "h_bias": C}), "", r"\[visible, hidden\] or \[hidden, visible\].*--names weights=W.T"),
     "square and nameless biases": (as_npz({"weights": SQUARE, "a": B, "b": C}), "", "--names visible=a,hidden=b or the other way round"),
-    "one site": (as_npz({"weights": W[None], "visible_bias": B[None], "hidden_bias": A}), "", r"got \[1, 6, 4\]"),
+    "an axis more": (as_npz({"weights": W[None], "visible_bias": B[None], "hidden_bias": A}), "", r"got weights \[1, 6, 4\]; leave out the first"),
+    "couplings and fields": (as_npz({"J": SYMMETRIC, "h": B}), "", r"got J \[6, 6\], symmetric with a zero diagonal as the couplings"),
+    "couplings alone": (as_npy(SYMMETRIC), "", "fully visible Boltzmann machine"),
+    "couplings, called an RBM": (as_npz({"J": SYMMETRIC}), "weights=J,visible=0,hidden=0", "fully visible Boltzmann machine"),
     "two RBMs that are no DBN": (as_pt({"rbm_am": TENSORS, "rbm_ph": TENSORS}), "", "expected"),
     "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "", "a Git LFS pointer"),
     "a web page": (b"<!DOCTYPE html><title>Not found</title>", "", "a web page"),
     "JLD2": (b"HDF5-based Julia Data Format, version 0.1.1".ljust(512, b"\0") + as_hdf5({"x": W}), "", "a JLD2 file: write"),
     "Julia, version": (julia(rbm_hdf5_file_format_version="2.0.0"), "", "version 1.0.0 in .*, got 2.0.0"),
     "Julia, kind": (julia(rbm_type="CenteredRBM"), "", "expected rbm_type RBM in .*, got CenteredRBM"),
-    "Julia, visible": (julia(visible_type="ReLU"), "", "Binary or Spin or Potts visible units in .*, got ReLU"),
+    "Julia, visible": (julia(visible_type="ReLU"), "", "Binary or Spin visible units in .*, got ReLU"),
     "Julia, hidden": (julia(hidden_type="xReLU"), "", "hidden units in .*, got xReLU"),
     "Julia, no weights": (julia(weights=None), "", "expected data as weights in .*, got nothing"),
     "Julia, not turned": (julia(weights=W), "", r"fit each other in .*, got shapes \[6, 4\]"),
@@ -463,19 +472,56 @@ def test_training_takes_the_options_that_it_advises(tmp_path, monkeypatch, refus
     assert all(option in stored["run"]["repeat"] for option in ("--names", "--threshold"))
 
 
-@pytest.mark.parametrize("states_first", [True, False])
-def test_the_oldest_archives_of_rbms(tmp_path, states_first):
-    """They do not say which kind of model it is; categorical weights add up to zero over the states, which come first."""
-    weights, fields = RNG.normal(0, 1, (3, 2, M)), RNG.normal(0, 1, (3, 2))
-    weights -= weights.mean(0)
-    stored = weights if states_first else weights + 1
-    older = rbms_update((stored, fields, A), 7)
-    older = {name.replace("/params", ""): array for name, array in older.items()}
-    path = write(tmp_path, "old.h5", as_hdf5(older))
-    if not states_first:
-        with pytest.raises(InputError, match="expected data as model_type"):
-            read_model(path)
-        return
-    found = read_model(path)
-    assert found.rbm.checksum() == PottsRBM(weights.swapaxes(0, 1), fields.T, A).checksum()
-    assert "no model_type" in found.notes[0]
+# ---- kinds that are gone
+
+
+def older(arrays):
+    return {name.replace("/params", ""): array for name, array in rbms_update(arrays, 7).items()}
+
+
+POTTS_ARRAYS = [*POTTS.values()]
+OF_JULIA = {
+    "weights": POTTS["weights"].transpose(2, 0, 1),
+    "visible_par": POTTS["visible_bias"][..., None],
+    "hidden_par": np.zeros((2, 1)),
+}
+GONE = {
+    "our names": (as_npz(POTTS), ""),
+    "PyTorch": (as_torch(POTTS), ""),
+    "safetensors": (as_safetensors(POTTS), ""),
+    "in a group": (as_pt({"model": tensors(POTTS), "epoch": 3}), ""),
+    "letters beside it": (as_npz(POTTS | {"alphabet": np.array(list("ACG"))}), ""),
+    "an array ignored": (as_npz(POTTS | {"mean_image": B}), "ignore=mean_image"),
+    "a part ignored": (as_npz(POTTS), "ignore=visible_bias"),
+    "the weights alone": (as_npz({"W": POTTS["weights"]}), ""),
+    "other names": (as_npz({"x": POTTS["weights"], "fields": POTTS["visible_bias"], "y": np.zeros(2)}), ""),
+    "weights by their name": (as_npz(POTTS), "weights=weights"),
+    "rbms": (as_rbms(POTTS_ARRAYS, "PBRBM"), ""),
+    "rbms, older": (as_hdf5({"model_type": "PBRBM"} | older(POTTS_ARRAYS)), ""),
+    "rbms, oldest": (as_hdf5(older([POTTS["weights"].swapaxes(0, 1), POTTS["visible_bias"].T, np.zeros(2)])), ""),
+    "Julia": (julia(visible_type="Potts", **OF_JULIA), ""),
+    "Julia, spins": (julia(visible_type="Potts", hidden_type="Spin", **OF_JULIA), ""),
+    "Julia, sites in two axes": (julia(visible_type="Potts", **OF_JULIA | {
+        "weights": OF_JULIA["weights"].reshape(2, 2, 2, 3), "visible_par": OF_JULIA["visible_par"].reshape(2, 2, 3, 1)}), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "names"), GONE.values(), ids=GONE)
+def test_kinds_that_are_gone(tmp_path, content, names):
+    """The sentence names the kind and says what reads it."""
+    with pytest.raises(InputError) as refusal:
+        found(tmp_path, content, names)
+    said = str(refusal.value)
+    assert re.fullmatch(
+        r"path: expected a model (in \S+: expected a model of binary units|of binary units in \S+), got a Potts RBM \[L=4, q=3\]: "
+        "only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads it",
+        said,
+    ), said
+
+
+def test_an_rbm_may_have_symmetric_weights(tmp_path):
+    """And an array of three axes beside it, as long as it has its own weights."""
+    arrays = {"vishid": SYMMETRIC, "vb": B, "hb": C}
+    assert found(tmp_path, as_npz(arrays)).rbm.checksum() == RBM(SYMMETRIC, B, C).checksum()
+    samples = NAMED | {"samples_epoch": np.zeros((5, D, D))}
+    assert found(tmp_path, as_npz(samples)).rbm.checksum() == MODEL.checksum()

@@ -219,7 +219,7 @@ def test_baselines():
         known = TEST if train is None else train
         on = (known.sum(0) + 1) / (len(known) + 2)
         log_prob = torch.where(TEST > 0, on.log(), (1 - on).log()).sum(1).mean().item()
-        expected = baselines_of(SMALL, TEST, train)
+        expected = baselines_of(TEST, train)
         assert expected.base_rates == pytest.approx(log_prob, abs=1e-9)
         assert expected.uniform == pytest.approx(-8 * np.log(2), abs=1e-12)
         assert expected.source == source

@@ -143,6 +143,6 @@ def test_command(folder):
 
 def test_baselines_of_weighted_rows():
     for train in (None, REPEATED):
-        weighted = baselines_of(SMALL, ROWS, train, WEIGHTS)
-        repeated = baselines_of(SMALL, REPEATED, train)
+        weighted = baselines_of(ROWS, train, WEIGHTS)
+        repeated = baselines_of(REPEATED, train)
         assert_same_baselines(weighted, repeated)

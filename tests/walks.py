@@ -14,14 +14,12 @@ import torch
 from backends import BACKENDS, walked_models
 from enumeration import (
     all_states,
-    bernoulli_table,
     directed_table,
     expected_weights,
     joint_log_table,
     log_f_pair_table,
     log_f_table,
     random_dbm,
-    random_potts,
     random_rbm,
     state_numbers,
     transition_matrix,
@@ -32,7 +30,6 @@ from paperlib.annealing import (
     BaseRatePath,
     DBMPath,
     DBNPath,
-    PottsPath,
     RBMPairPath,
 )
 from paperlib.models import DBM, DBN
@@ -212,51 +209,11 @@ def dbn(backend=FLOAT64, visible=4, hidden=3):
     )
 
 
-def potts(backend=FLOAT64, visible=4, hidden=3):
-    """Two sites of four states, whatever the number of visible units."""
-    sites, states = 2, 4
-    model = random_potts(sites, states, hidden, seed=1)
-    bias = torch.tensor([[0.5, -0.25, 0.0, 1.0], [-0.5, 0.25, 0.0, -1.0]], dtype=torch.float64)
-    path = PottsPath(backend.place(model), bias).to(backend.device)
-    every = torch.cartesian_prod(*[torch.arange(states)] * sites)
-    bits, h = torch.nn.functional.one_hot(every, states).flatten(1).double(), all_states(hidden)
-    walked = walked_models(path)[1]
-
-    def kernel(beta):
-        """T[v, v']: all hidden units given v, then the sites given them."""
-        inputs = beta * (bits @ walked.weights + walked.hidden_bias)
-        logits = (1 - beta) * bias.flatten() + beta * (h @ walked.weights.T + walked.visible_bias)
-        log_sites = logits.unflatten(1, (sites, states)).log_softmax(-1).flatten(1)
-        return bernoulli_table(torch.sigmoid(inputs), h) @ (log_sites @ bits.T).exp()
-
-    def log_table(rbm, beta):
-        """-beta E of every pair, by hand: [S, 2^M]."""
-        inputs = (bits @ rbm.weights + rbm.hidden_bias) @ h.T
-        return beta * (inputs + (bits @ rbm.visible_bias)[:, None])
-
-    def log_f(beta):
-        return (1 - beta) * (bits @ bias.flatten()) + log_table(walked, beta).logsumexp(1)
-
-    return Walk(
-        path,
-        bits,
-        log_f,
-        kernel,
-        log_start=(bits @ bias.flatten()).log_softmax(0),
-        log_target=log_table(model.flat, 1.0).logsumexp(1),
-        start_bits=2 * sites,
-        step_bits=hidden + 2 * sites,
-        tolerance=backend.tolerance,
-        vectors=bits,
-    )
-
-
 WALKS = {
     "RBM": base_rates,
     "pair": pair,
     "DBM": dbm,
     "DBN": dbn,
-    "Potts": potts,
 }
 EVERY_WALK = pytest.mark.parametrize("make", WALKS.values(), ids=WALKS)
 #: To a model with visible units alone, between two models, and to one with two kinds of units: for estimators that take long.

@@ -1,34 +1,34 @@
 """An RBM whose hidden units have three states each: a new kind of model."""
 
-from collections.abc import Callable, Sequence
-
 import torch
 from torch import Tensor
 
-from paperlib.annealing import PottsPath, path_to, start_bias
-from paperlib.annealing.rbm_paths import VisibleState
-from paperlib.models import PottsRBM
+from paperlib.annealing import BaseRatePath, path_to
+from paperlib.models import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import bernoulli_log_prob
-from paperlib.validation import ArrayLike, parameter
+from paperlib.validation import ArrayLike, as_states, parameter
 
 
 class ThreeStateRBM(UnnormalizedModel):
-    """E(v, h) = - b'v - sum_j (W_j'v + a_j)[h_j]; v_i is 0 or 1, h_j is 0, 1 or 2."""
+    """Hidden units are off, or on in one of two ways with the same weights.
 
-    tensor_names = ("weights", "visible_bias", "hidden_bias")
+    E(v, h) = - b'v - sum_j [h_j > 0] (W_j'v + a_j[h_j]); v_i is 0 or 1, h_j is 0,
+    1 or 2.
+    """
+
+    tensor_names = ("weights", "visible_bias", "biases_of_ways")
     called = "a three-state RBM"
 
     def __init__(
-        self, weights: object, visible_bias: object, hidden_bias: object
+        self, weights: object, visible_bias: object, biases_of_ways: object
     ) -> None:
-        self.weights = parameter("weights", weights, [None, None, 3])
-        visible, hidden, states = self.weights.shape
+        self.weights = parameter("weights", weights, [None, None])
+        visible, hidden = self.weights.shape
         self.visible_bias = parameter(
             "visible_bias", visible_bias, [visible], self.weights
         )
-        self.hidden_bias = parameter(
-            "hidden_bias", hidden_bias, [hidden, states], self.weights
+        self.biases_of_ways = parameter(
+            "biases_of_ways", biases_of_ways, [hidden, 2], self.weights
         )
 
     @property
@@ -42,74 +42,20 @@ class ThreeStateRBM(UnnormalizedModel):
         return (self.weights.shape[1],)
 
     @property
-    def annealed(self) -> PottsRBM:
-        """The same with layers exchanged: h are sites of three states, v hidden bits."""
-        return PottsRBM(
-            self.weights.permute(1, 2, 0), self.hidden_bias, self.visible_bias
-        )
+    def annealed(self) -> RBM:
+        """The RBM in which each unit's two ways of being on are one."""
+        hidden_bias = self.biases_of_ways.logsumexp(-1)
+        return RBM(self.weights, self.visible_bias, hidden_bias)
 
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
         """ln p*(v), [...]."""
-        return self.annealed.log_unnormalized_hidden(v)
-
-
-class ThreeStatePath(PottsPath):
-    """From independent hidden units to the model.
-
-    RAISE begins with h drawn from p(h | v), which is known here.
-    """
-
-    def __init__(
-        self, model: ThreeStateRBM, bias: Tensor | None = None
-    ) -> None:
-        super().__init__(
-            model.annealed,
-            None if bias is None else bias.view(model.hidden_bias.shape),
-        )
-        self._rbm = model
-
-    @property
-    def num_visible(self) -> int:
-        """Number of pixels."""
-        return self._rbm.num_visible
-
-    def begin_reverse(
-        self,
-        v: Tensor,
-        schedule: Sequence[float],
-        generator: torch.Generator,
-        on_step: Callable[[int], object],
-    ) -> tuple[VisibleState, Tensor]:
-        """A draw of h for each row of `v` [chains, D], and its log-weight."""
-        v, upside_down = v.to(self.dtype), self._rbm.annealed
-        rates = upside_down.visible_probs(v)
-        h = upside_down.draw_visible(rates, generator)
-        state = self._state(h.bool())
-        inputs = h @ upside_down.flat.weights + upside_down.hidden_bias
-        # ln p*(h) + ln p(v | h) - ln p(h | v), and the start's ln Z
-        log_weights = (
-            self.log_f(state, 1.0) + bernoulli_log_prob(v, inputs).double()
-        )
-        return state, log_weights - (h * rates.log()).sum(
-            -1
-        ).double() - self.log_z_start
+        v = as_states("v", v, self.weights, self.num_visible)
+        on = (v @ self.weights)[..., None] + self.biases_of_ways
+        off = torch.zeros_like(on[..., :1])
+        log_sums = torch.cat([off, on], dim=-1).logsumexp(-1)
+        return v @ self.visible_bias + log_sums.sum(-1)
 
 
 @path_to.register
-def _(model: ThreeStateRBM, bias: Tensor | None) -> ThreeStatePath:
-    return ThreeStatePath(model, bias)
-
-
-@start_bias.register
-def _(
-    model: ThreeStateRBM,
-    images: Tensor,
-    generator: torch.Generator,
-    weights: Tensor | None = None,
-    pseudo_off: float = 0.05,
-) -> Tensor:
-    """How often each hidden unit is in each state, given the images."""
-    rates = (
-        model.annealed.visible_probs(images.to(model.dtype)).double().mean(0)
-    )
-    return rates.log().round(decimals=2)
+def _(model: ThreeStateRBM, bias: Tensor | None) -> BaseRatePath:
+    return BaseRatePath(model.annealed, bias)

@@ -35,7 +35,7 @@ _NO_DOCSTRINGS = "Without explanations, since `python -OO` leaves docstrings out
 ModelArgument = Annotated[
     Path,
     typer.Argument(
-        help="A file with the weights and biases of an RBM, a DBM, a DBN or a Potts RBM: .safetensors, .npz, .mat, .pt, HDF5 or .skops, "
+        help="A file with the weights and biases of an RBM, a DBM or a DBN: .safetensors, .npz, .mat, .pt, HDF5 or .skops, "
         "whatever the arrays are called; an archive of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl; "
         "or three files, W.npy,b.npy,a.npy.",
     ),
@@ -51,8 +51,7 @@ class Job:
     Parameters
     ----------
     data : FILE
-        Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays. For categorical
-        units: numbers of states, a sequence in a row, FASTA or Stockholm.
+        Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays.
     train : FILE
         Training images, used only for the start of the chains and for the base rates beside the value.
     weights : FILE
@@ -151,19 +150,11 @@ class Job:
         self, found: ForeignRBM
     ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[str, ...]]:
         """Test images, training images and weights for a model, and notes on how they were read."""
-        from boltzmann_likelihood.files.inputs import read_images, read_sequences, read_weights
-        from paperlib.models import PottsRBM
+        from boltzmann_likelihood.files.inputs import read_images, read_weights
 
         notes: list[str] = []
 
         def rows(name: str, path: Path) -> Tensor:
-            if isinstance(found.rbm, PottsRBM):
-                for option, value in (("binarize", self.binarize), ("threshold", self.threshold)):
-                    if value is not None:
-                        raise InputError(
-                            f"{option}: expected none for sequences of {found.rbm.num_states} states, got {value}"
-                        )
-                return read_sequences(name, path, found.rbm, notes.append)
             width, spins = found.rbm.num_visible, found.spin_visible
             return read_images(
                 name, path, width, self.binarize, spins, self.threshold, notes.append

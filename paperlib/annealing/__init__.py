@@ -8,7 +8,6 @@ from paperlib.annealing.deep_paths import DBMPath as DBMPath
 from paperlib.annealing.deep_paths import DBNPath as DBNPath
 from paperlib.annealing.deep_paths import PosteriorPath as PosteriorPath
 from paperlib.annealing.path import AnnealingPath as AnnealingPath
-from paperlib.annealing.potts_path import PottsPath as PottsPath
 from paperlib.annealing.rbm_paths import BaseRatePath as BaseRatePath
 from paperlib.annealing.rbm_paths import RBMPairPath as RBMPairPath
 from paperlib.annealing.schedules import check_betas as check_betas

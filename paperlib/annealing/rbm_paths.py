@@ -36,7 +36,7 @@ from paperlib.kernels import (
     draw_bits,
     sum_where,
 )
-from paperlib.models import RBM, PottsRBM
+from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.files import tensors_checksum
 from paperlib.models.tensor_model import TensorModel
@@ -80,7 +80,6 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     reversible: ClassVar[bool] = True
     replayable: ClassVar[bool] = True
-    _target: RBM | PottsRBM
 
     @torch.no_grad()
     def __init__(
@@ -98,7 +97,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self._widths = tuple(self._weights.shape)
         self._hidden_b = slice(split, None)
         groups = [self._hidden_b, slice(None, split)] if split else [self._hidden_b]
-        self._sampler = self._make_sampler(groups)
+        self._sampler = BipartiteSampler(self._weights, self._hidden_bias, groups)
 
     @abstractmethod
     def _arguments(self) -> tuple[Any, ...]:
@@ -139,10 +138,6 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         """A lower bound on ln Z of the target, from the search of `paperlib.models.bounds` near the given units [N, D]."""
         # A ratio of two ln Z has none.
         return None if self.log_z_start is None else log_z_lower_bound(self._target, units)
-
-    def _make_sampler(self, groups: Sequence[slice]) -> BipartiteSampler:
-        """The sampler that draws the units; other types of visible units need another one."""
-        return BipartiteSampler(self._weights, self._hidden_bias, groups)
 
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on."""

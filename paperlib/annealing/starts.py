@@ -9,12 +9,10 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing.deep_paths import DBMPath, DBNPath
-from paperlib.annealing.potts_path import PottsPath
 from paperlib.annealing.rbm_paths import BaseRatePath
 from paperlib.datasets.binarization import base_rate_bias, pixel_means
-from paperlib.datasets.sequences import site_frequency_bias
 from paperlib.errors import InputError
-from paperlib.models import DBM, DBN, RBM, PottsRBM
+from paperlib.models import DBM, DBN, RBM
 from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -30,16 +28,16 @@ _LOWEST_MEAN = 1e-3
 
 def base_rate_path(
     model: UnnormalizedModel, train: object, generator: torch.Generator | None = None
-) -> BaseRatePath | PottsPath:
+) -> BaseRatePath:
     """A path to a model from the base rates of its units on the training images.
 
-    For an RBM these are the rates of the pixels (Salakhutdinov & Murray 2008, section 3.3), or of the states of its sites. For a DBM they
-    are the rates of the pixels and of h2, from mean field on up to 5,000 images chosen at random. For a DBN they are the rates of h^{L-1},
-    drawn from its recognition distribution.
+    For an RBM these are the rates of the pixels (Salakhutdinov & Murray 2008, section 3.3). For a DBM they are the rates of the pixels
+    and of h2, from mean field on up to 5,000 images chosen at random. For a DBN they are the rates of h^{L-1}, drawn from its recognition
+    distribution.
 
     Parameters
     ----------
-    model : RBM, PottsRBM, DBM or DBN
+    model : RBM, DBM or DBN
         The target.
     train : array or Tensor, shape [N, D]
         Training images, binary or intensities in [0, 1].
@@ -48,7 +46,7 @@ def base_rate_path(
 
     Returns
     -------
-    BaseRatePath or PottsPath
+    BaseRatePath
         A `DBMPath` for a DBM, a `DBNPath` for a DBN. Biases of hidden units are rounded to two decimals, which keeps the rounding
         errors of matrix products out of the start; any start will do.
 
@@ -76,19 +74,19 @@ def base_rate_path(
 
 
 @singledispatch
-def path_to(model: UnnormalizedModel, bias: Tensor | None) -> BaseRatePath | PottsPath:
+def path_to(model: UnnormalizedModel, bias: Tensor | None) -> BaseRatePath:
     """A path to a model from independent units; a new kind of model registers its own.
 
     Parameters
     ----------
-    model : RBM, PottsRBM, DBM or DBN
+    model : RBM, DBM or DBN
         The target.
     bias : Tensor, optional
         Biases of the start for the visible units of `model.annealed`, in one row, as `start_bias` finds them. None: the uniform start.
 
     Returns
     -------
-    BaseRatePath or PottsPath
+    BaseRatePath
         A `DBMPath` for a DBM, a `DBNPath` for a DBN.
 
     Raises
@@ -116,11 +114,6 @@ def _(model: RBM, bias: Tensor | None) -> BaseRatePath:
 
 
 @path_to.register
-def _(model: PottsRBM, bias: Tensor | None) -> PottsPath:
-    return PottsPath(model, None if bias is None else bias.view(model.visible_bias.shape))
-
-
-@path_to.register
 def _(model: DBN, bias: Tensor | None) -> DBNPath:
     return DBNPath(model, bias)
 
@@ -143,7 +136,7 @@ def start_bias(
 
     Parameters
     ----------
-    model : RBM, PottsRBM, DBM or DBN
+    model : RBM, DBM or DBN
         Determines what the units are: of a DBM, the pixels and h2; of a DBN, h^{L-1}.
     images : Tensor, shape [N, D]
         Binary images.
@@ -168,11 +161,6 @@ def start_bias(
     tensor([0.9545, 0.5000, 0.0455], dtype=torch.float64)
     """
     return base_rate_bias(images, pseudo_off=pseudo_off, weights=weights)
-
-
-@start_bias.register
-def _(model: PottsRBM, images: Tensor, generator: torch.Generator, *_: Any, **__: Any) -> Tensor:
-    return site_frequency_bias(model.sequences(images), model.num_states).flatten()
 
 
 @start_bias.register

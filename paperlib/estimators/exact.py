@@ -7,9 +7,6 @@ small tables. Second, take the units i in groups of three: the product of three 
 a scalar product of 8 terms that depend on h1 with 8 that depend on h2, so one matrix product serves all pairs of
 halves. All terms are positive, so nothing cancels, and every factor is at least 1, so a logarithm is needed only
 before the running product might overflow.
-
-A site with more states than two is treated in the same way: with energies counted from its first state, its factor is
-1 + sum_s A_s(h1) B_s(h2), a scalar product as well.
 """
 
 from __future__ import annotations
@@ -23,8 +20,8 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.models import RBM, PottsRBM
-from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
+from paperlib.models import RBM
+from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.threads import run_in_threads, step_bar
 from paperlib.validation import require_count
@@ -40,9 +37,8 @@ def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | No
 
     Parameters
     ----------
-    rbm : RBM, PottsRBM, DBM or DBN
-        The model, of any type; the computation uses float64. For a `PottsRBM`, the hidden layer is enumerated; a DBM or DBN has the ln Z
-        of its joint or top RBM.
+    rbm : RBM, DBM or DBN
+        The model, of any type; the computation uses float64. A DBM or DBN has the ln Z of its joint or top RBM.
     max_units : int
         Refuse if the smaller layer has more units; each additional unit doubles the time. 2^25 states of a model with 784
         visible units take seconds on two cores.
@@ -64,9 +60,9 @@ def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | No
     >>> print(f"{exact_log_z(rbm):.4f}")
     5.1324
     """
-    sites = _enumerable(rbm.annealed, max_units)
-    sums = _map_log_masses(lambda block: block.logsumexp((0, 1)), sites, progress)
-    return torch.logsumexp(torch.stack(sums), 0).item() + sites.constant
+    enumerable = _enumerable(rbm.annealed, max_units)
+    sums = _map_log_masses(lambda block: block.logsumexp((0, 1)), enumerable, progress)
+    return torch.logsumexp(torch.stack(sums), 0).item()
 
 
 def exact_hidden_samples(
@@ -119,8 +115,8 @@ def exact_hidden_samples(
     return bernoulli(rbm.visible_probs(h), generator), h
 
 
-def _enumerable(rbm: RBM | PottsRBM, max_units: int) -> Sites:
-    """The sites of the model in float64, with its smaller layer as the hidden one, if that can be enumerated."""
+def _enumerable(rbm: RBM, max_units: int) -> RBM:
+    """The model in float64, with its smaller layer as the hidden one, if that can be enumerated."""
     units = rbm.enumerated_units
     if units > max_units:
         # a float holds no more than 2^1023
@@ -131,9 +127,7 @@ def _enumerable(rbm: RBM | PottsRBM, max_units: int) -> Sites:
             "Estimate ln Z with ais instead."
         )
     double = rbm.to(dtype=torch.float64)
-    if isinstance(double, RBM) and units < double.num_hidden:
-        double = double.transposed()
-    return double.sites
+    return double.transposed() if units < double.num_hidden else double
 
 
 @dataclass(frozen=True)
@@ -142,30 +136,27 @@ class _Half:
 
     states: Tensor  # [2^m, m], float64
     bias_terms: Tensor  # [2^m], a' h
-    log_table: Tensor  # [2^m, L, q - 1], logarithms of A or B
+    log_table: Tensor  # [2^m, D], logarithms of A or B
 
-    def products(self, sites: Tensor, group: int) -> Tensor:
-        """Products of A (or B) over every choice of states for each group of sites: [groups, 2^m, q^group]."""
-        chosen = torch.exp(self.log_table[:, sites])
-        grouped = chosen.view(len(self.states), -1, group, chosen.shape[-1])
-        products = torch.ones_like(grouped[..., 0, :1])
-        for member in range(group):
-            others = [products * state[..., None] for state in grouped[..., member, :].unbind(-1)]
-            products = torch.cat([products, *others], dim=-1)
+    def products(self, units: Tensor) -> Tensor:
+        """Products of A (or B) over every choice of states for each group of units: [groups, 2^m, 2^group]."""
+        grouped = torch.exp(self.log_table[:, units]).view(len(self.states), -1, _GROUP)
+        products = torch.ones_like(grouped[..., :1])
+        for member in grouped.split(1, dim=-1):
+            products = torch.cat([products, products * member], dim=-1)
         return products.transpose(0, 1).contiguous()
 
 
-def _halves(sites: Sites) -> tuple[_Half, _Half]:
-    """Both halves of the hidden layer, scaled so that for every state of a site the largest A equals the largest B."""
-    count = len(sites.hidden_bias)
+def _halves(rbm: RBM) -> tuple[_Half, _Half]:
+    """Both halves of the hidden layer, scaled so that for every unit the largest A equals the largest B."""
+    count = rbm.num_hidden
     halves = []
     for part in (slice(0, count // 2), slice(count // 2, count)):
-        weights, bias = sites.weights[..., part], sites.hidden_bias[part]
+        weights, bias = rbm.weights[:, part], rbm.hidden_bias[part]
         states = bits(torch.arange(2 ** len(bias), device=bias.device), len(bias)).to(bias.dtype)
-        log_table = (states @ weights.flatten(0, 1).T).unflatten(1, weights.shape[:2])
-        halves.append(_Half(states, states @ bias, log_table))
+        halves.append(_Half(states, states @ bias, states @ weights.T))
     left, right = halves
-    left_table, right_table = left.log_table + sites.visible_bias, right.log_table
+    left_table, right_table = left.log_table + rbm.visible_bias, right.log_table
     shift = (left_table.amax(0) - right_table.amax(0)) / 2
     return replace(left, log_table=left_table - shift), replace(
         right, log_table=right_table + shift
@@ -173,22 +164,20 @@ def _halves(sites: Sites) -> tuple[_Half, _Half]:
 
 
 def _map_log_masses(
-    function: Callable[[Tensor], Tensor], sites: Sites, progress: bool | None
+    function: Callable[[Tensor], Tensor], rbm: RBM, progress: bool | None
 ) -> list[Tensor]:
     """`function` applied to ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}]; rows are states of the first half."""
-    left, right = _halves(sites)
-    num_sites, other_states, num_hidden = sites.weights.shape
-    group = _GROUP if other_states == 1 else 1
-    # No state makes a site contribute more than this to the logarithm.
-    largest = softplus((left.log_table.amax(0) + right.log_table.amax(0)).logsumexp(-1))
-    fast = torch.nonzero(largest <= _MAX_LOG_PRODUCT / group).flatten()
-    fast = fast[: len(fast) - len(fast) % group]
-    slow = torch.ones(num_sites, dtype=torch.bool, device=fast.device)
+    left, right = _halves(rbm)
+    # No state makes a unit contribute more than this to the logarithm.
+    largest = softplus(left.log_table.amax(0) + right.log_table.amax(0))
+    fast = torch.nonzero(largest <= _MAX_LOG_PRODUCT / _GROUP).flatten()
+    fast = fast[: len(fast) - len(fast) % _GROUP]
+    slow = torch.ones(rbm.num_visible, dtype=torch.bool, device=fast.device)
     slow[fast] = False
-    slow_sites = torch.nonzero(slow).flatten().tolist()
-    left_products, right_products = left.products(fast, group), right.products(fast, group)
+    slow_units = torch.nonzero(slow).flatten().tolist()
+    left_products, right_products = left.products(fast), right.products(fast)
     right_products = right_products.transpose(1, 2).contiguous()
-    bounds = largest[fast].view(-1, group).sum(1).tolist()
+    bounds = largest[fast].view(-1, _GROUP).sum(1).tolist()
 
     def of_rows(row: int) -> Tensor:
         rows = slice(row, row + _BLOCK_ROWS)
@@ -196,9 +185,9 @@ def _map_log_masses(
         for column in range(0, len(right.states), _BLOCK_COLUMNS):
             columns = slice(column, column + _BLOCK_COLUMNS)
             log_mass = left.bias_terms[rows, None] + right.bias_terms[None, columns]
-            for site in slow_sites:
-                log_tables = left.log_table[rows, None, site] + right.log_table[None, columns, site]
-                log_mass += softplus(log_tables.logsumexp(-1))
+            for unit in slow_units:
+                log_factor = left.log_table[rows, None, unit] + right.log_table[None, columns, unit]
+                log_mass += softplus(log_factor)
             product, factor = torch.ones_like(log_mass), torch.empty_like(log_mass)
             bound = 0.0
             for number, group_bound in enumerate(bounds):
@@ -215,5 +204,5 @@ def _map_log_masses(
         return function(torch.cat(columns_done, dim=1))
 
     starts = range(0, len(left.states), _BLOCK_ROWS)
-    with step_bar(len(starts), f"exact ln Z, 2^{num_hidden} states", progress, "block") as bar:
+    with step_bar(len(starts), f"exact ln Z, 2^{rbm.num_hidden} states", progress, "block") as bar:
         return run_in_threads([partial(of_rows, row) for row in starts], bar.update)

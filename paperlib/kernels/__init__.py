@@ -11,7 +11,6 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 `products`       products of binary states with a fixed matrix, rounded alike in both directions
 `sampler`        both conditionals of a two-layer model, and the sums over its hidden units
 `tempering`      which chain is at which temperature
-`categorical`    visible units with more than two states
 `replay`         a step recorded in a CUDA graph
 `blocks`         how many chains walk together
 `matlab`         the uniform numbers of MATLAB 5, with which the first paper's images were binarised
@@ -24,8 +23,6 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 from paperlib.kernels.blocks import chains_per_block as chains_per_block
 from paperlib.kernels.blocks import chains_per_shard as chains_per_shard
 from paperlib.kernels.blocks import walks_in_threads as walks_in_threads
-from paperlib.kernels.categorical import CategoricalSampler as CategoricalSampler
-from paperlib.kernels.categorical import draw_categories as draw_categories
 from paperlib.kernels.draws import Beta as Beta
 from paperlib.kernels.draws import bernoulli as bernoulli
 from paperlib.kernels.draws import draw_bits as draw_bits

@@ -6,7 +6,7 @@ Other types of units are added here: a path between models with other units need
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -52,9 +52,6 @@ class BipartiteSampler:
     tensor([0.], dtype=torch.float64)
     """
 
-    # Whether each visible bit is a unit of its own.
-    _draws_bits: ClassVar[bool] = True
-
     def __init__(self, weights: Tensor, hidden_bias: Tensor, groups: Sequence[slice]) -> None:
         self.groups = tuple(groups)
         self._weights, self._hidden_bias = weights, hidden_bias
@@ -66,10 +63,8 @@ class BipartiteSampler:
         self._to_visible = [self.to_visible(group) for group in self.groups]
         products = (self._to_hidden, *self._to_visible)
         # what the compiled functions for whole steps are made for
-        self._undivided_bits = (
-            self._draws_bits
-            and self._undivided
-            and all(isinstance(product, IntegerProduct) for product in products)
+        self._undivided_bits = self._undivided and all(
+            isinstance(product, IntegerProduct) for product in products
         )
 
     @property
@@ -81,7 +76,7 @@ class BipartiteSampler:
         eight-bit integers use all threads themselves, and leave little to gain.
         """
         product = self._to_hidden
-        suited = self._draws_bits and min(self._weights.shape) >= WIDE
+        suited = min(self._weights.shape) >= WIDE
         return suited and isinstance(product, IntegerProduct) and not product.fast_integers
 
     def to_visible(self, hidden: slice, visible: slice = slice(None)) -> BinaryProduct:
@@ -161,11 +156,11 @@ class BipartiteSampler:
         visible_input = self._visible_input(
             hidden_input, betas, visible_bias, generator, memory, first
         )
-        return self._draw(visible_input, generator, first)
+        return draw_bits_of_logits(visible_input, generator, 1.0, first)
 
     @property
     def tempers(self) -> bool:
-        """Whether `temper` can be called: for one group of hidden units and binary visible ones, in float32 on a CPU."""
+        """Whether `temper` can be called: for one group of hidden units, in float32 on a CPU."""
         return self._undivided_bits and compiled("temper") is not None
 
     def temper(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Temper:
@@ -215,10 +210,6 @@ class BipartiteSampler:
         to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
         kept = (product.kept(chains, memory) for product in (to_hidden, to_visible))
         return *kept, to_hidden.scale, self._hidden_bias.numpy(), *biases
-
-    def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
-        """The visible units given their inputs."""
-        return draw_bits_of_logits(visible_input, generator, 1.0, first)
 
     def _visible_input(
         self,

@@ -8,7 +8,6 @@ from paperlib.models.bounds import log_z_lower_bound as log_z_lower_bound
 from paperlib.models.dbm import DBM as DBM
 from paperlib.models.dbm import MeanField as MeanField
 from paperlib.models.dbn import DBN as DBN
-from paperlib.models.potts_rbm import PottsRBM as PottsRBM
 from paperlib.models.rbm import RBM as RBM
 from paperlib.surroundings import undisturbed_in
 

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
-from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 from paperlib.numerics import seeded_generator
 from paperlib.validation import ArrayLike, as_states, as_tensor, require_finite, require_shape
@@ -30,12 +29,12 @@ _SAME_MEAN = 1e-3
 _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
-def log_z_lower_bound(rbm: RBM | PottsRBM, visible_starts: ArrayLike) -> float:
+def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     """A proven lower bound on ln Z, in nats, by mean field and local search from many starting points.
 
     Parameters
     ----------
-    rbm : RBM or PottsRBM
+    rbm : RBM
         The model; computed in float64.
     visible_starts : array or Tensor, shape [N, D]
         Visible vectors of any type near which to look for modes, such as the final states of AIS; at most the first 64 are used.
@@ -71,7 +70,7 @@ def log_z_lower_bound(rbm: RBM | PottsRBM, visible_starts: ArrayLike) -> float:
     return max(_mean_field_bound(model, means).max().item(), _sum_over_best_states(model, states))
 
 
-def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
     """Local optima of the mean-field bound from means [N, M], the bounds there, whether each came to rest, and the number of updates."""
     means = means.clone()
     at_rest = torch.zeros(len(means), dtype=torch.bool, device=means.device)
@@ -88,7 +87,7 @@ def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Ten
     return means, _mean_field_bound(model, means), at_rest, updates
 
 
-def _mean_field_bound(model: RBM | PottsRBM, means: Tensor) -> Tensor:
+def _mean_field_bound(model: RBM, means: Tensor) -> Tensor:
     """The bound at any means of the hidden units [..., M], in nats."""
     entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
     return model.log_unnormalized_hidden(means) + entropy
@@ -105,7 +104,7 @@ def distinct(points: Tensor, values: Tensor) -> Tensor:
     return torch.tensor(kept, device=points.device)
 
 
-def search_points(model: RBM | PottsRBM) -> Tensor:
+def search_points(model: RBM) -> Tensor:
     """Hidden states from which to look for modes, [starts, M]: random ones, each unit on alone, all off, and all on."""
     units = model.num_hidden
     generator = seeded_generator(0, model.device)
@@ -122,7 +121,7 @@ def search_points(model: RBM | PottsRBM) -> Tensor:
     )
 
 
-def _sum_over_best_states(model: RBM | PottsRBM, states: Tensor) -> float:
+def _sum_over_best_states(model: RBM, states: Tensor) -> float:
     """ln sum_h f(h) over the best distinct hidden states that single flips reach from `states` [N, M]."""
     # A state's key is the sum of its units' random numbers. Should two states have one key, one of them is
     # left out of the sum, which is then still a lower bound.

@@ -14,7 +14,6 @@ Used in chapter: restricted-boltzmann-machines.
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.files import Entry, as_stored, read_named
 from paperlib.models.two_layers import TwoLayers
-from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
+from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, as_float_tensor, parameter
 
@@ -41,67 +40,7 @@ _NUMPY_FILE_TYPES = {
 }
 
 
-class TwoLayerModel(TwoLayers, UnnormalizedModel):
-    """What RBMs share, whatever the states of a visible unit: everything that is not a sum over them."""
-
-    tensor_names = ("weights", "visible_bias", "hidden_bias")
-    visible_bias: Tensor
-    hidden_bias: Tensor
-
-    @property
-    @abstractmethod
-    def flat(self) -> RBM:
-        """The RBM with binary units that has the same energy."""
-
-    @property
-    def hidden_layers(self) -> tuple[int, ...]:
-        """Number of hidden units, as of a model with one hidden layer."""
-        return (self.num_hidden,)
-
-    def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
-        v, h = self._visible(v), self._hidden(h)
-        weights, visible_bias = self.flat.weights, self.flat.visible_bias
-        return -((v @ weights) * h).sum(-1) - v @ visible_bias - h @ self.hidden_bias
-
-    def log_unnormalized(self, v: ArrayLike) -> Tensor:
-        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
-
-        It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
-        """
-        v = self._visible(v)
-        hidden_input = v @ self.flat.weights + self.hidden_bias
-        return v @ self.flat.visible_bias + softplus(hidden_input).sum(-1)
-
-    def hidden_probs(self, v: ArrayLike) -> Tensor:
-        """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
-        return torch.sigmoid(self._visible(v) @ self.flat.weights + self.hidden_bias)
-
-    def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
-        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
-        h = self._hidden(h)
-        return h @ self.hidden_bias + self._log_sums(self._visible_inputs(h))
-
-    def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
-        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
-
-        A flip changes the inputs of the visible units by one column of the weights, so that no product is needed for each state.
-        """
-        h = self._hidden(h)
-        flips = 1 - 2 * h
-        inputs = self._visible_inputs(h)[..., None, :] + flips[..., None] * self.flat.weights.T
-        return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + self._log_sums(inputs)
-
-    @abstractmethod
-    def _log_sums(self, visible_inputs: Tensor) -> Tensor:
-        """ln of the sum over all states of the visible units with these inputs, [..., D] to [...]."""
-
-    def _visible_inputs(self, h: Tensor) -> Tensor:
-        """b + W h, [..., D]."""
-        return h @ self.flat.weights.T + self.flat.visible_bias
-
-
-class RBM(TwoLayerModel):
+class RBM(TwoLayers, UnnormalizedModel):
     """A restricted Boltzmann machine with binary units.
 
     Parameters
@@ -136,7 +75,10 @@ class RBM(TwoLayerModel):
     tensor([0.7685, 0.5000], dtype=torch.float64)
     """
 
+    tensor_names = ("weights", "visible_bias", "hidden_bias")
     called = "an RBM"
+    visible_bias: Tensor
+    hidden_bias: Tensor
 
     def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
         self.weights = parameter("weights", weights, [None, None])
@@ -155,24 +97,48 @@ class RBM(TwoLayerModel):
         return f"RBM({self.num_visible} visible, {self.num_hidden} hidden, {self.dtype}, {self.device})"
 
     @property
-    def flat(self) -> RBM:
-        """The model itself."""
-        return self
+    def hidden_layers(self) -> tuple[int, ...]:
+        """Number of hidden units, as of a model with one hidden layer."""
+        return (self.num_hidden,)
 
     @property
     def annealed(self) -> RBM:
         """The model itself."""
         return self
 
-    @property
-    def enumerated_units(self) -> int:
-        """The smaller layer is enumerated."""
-        return min(self.num_visible, self.num_hidden)
+    def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
+        """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        v, h = self._visible(v), self._hidden(h)
+        return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
-    @property
-    def sites(self) -> Sites:
-        """The parameters, as those of sites with two states."""
-        return Sites(self.weights[:, None], self.visible_bias[:, None], self.hidden_bias)
+    def log_unnormalized(self, v: ArrayLike) -> Tensor:
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
+
+        It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
+        """
+        v = self._visible(v)
+        hidden_input = v @ self.weights + self.hidden_bias
+        return v @ self.visible_bias + softplus(hidden_input).sum(-1)
+
+    def hidden_probs(self, v: ArrayLike) -> Tensor:
+        """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
+        return torch.sigmoid(self._visible(v) @ self.weights + self.hidden_bias)
+
+    def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
+        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
+        h = self._hidden(h)
+        return h @ self.hidden_bias + softplus(self._visible_inputs(h)).sum(-1)
+
+    def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
+        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
+
+        A flip changes the inputs of the visible units by one column of the weights, so that no product is needed for each state.
+        """
+        h = self._hidden(h)
+        flips = 1 - 2 * h
+        inputs = self._visible_inputs(h)[..., None, :] + flips[..., None] * self.weights.T
+        log_sums = softplus(inputs).sum(-1)
+        return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + log_sums
 
     def transposed(self) -> RBM:
         """The same joint distribution with the roles of the two layers exchanged."""
@@ -180,15 +146,16 @@ class RBM(TwoLayerModel):
 
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
-        return torch.sigmoid(self._hidden(h) @ self.weights.T + self.visible_bias)
+        return torch.sigmoid(self._visible_inputs(self._hidden(h)))
 
     def gibbs_step(self, v: ArrayLike, generator: torch.Generator) -> Tensor:
         """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
         h = bernoulli(self.hidden_probs(v), generator)
         return bernoulli(self.visible_probs(h), generator)
 
-    def _log_sums(self, visible_inputs: Tensor) -> Tensor:
-        return softplus(visible_inputs).sum(-1)
+    def _visible_inputs(self, h: Tensor) -> Tensor:
+        """b + W h, [..., D]."""
+        return h @ self.weights.T + self.visible_bias
 
     def save(
         self,

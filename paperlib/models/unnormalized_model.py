@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from paperlib.kernels import bernoulli
 from paperlib.models.posterior_sampling import Proposal
 from paperlib.models.tensor_model import TensorModel
 from paperlib.surroundings import Undisturbed
-from paperlib.validation import ArrayLike, as_binary, as_float_tensor, blocks
+from paperlib.validation import ArrayLike, blocks
 
 if TYPE_CHECKING:
-    from paperlib.models.potts_rbm import PottsRBM
     from paperlib.models.rbm import RBM
-
-
-@dataclass(frozen=True)
-class Sites:
-    """A model with two layers, with energies counted from the first state of each visible site; binary units have two states."""
-
-    weights: Tensor  # of each state but the first with each hidden unit, [L, q - 1, M]
-    visible_bias: Tensor  # [L, q - 1]
-    hidden_bias: Tensor  # [M]
-    constant: float = 0.0  # what counting in this way has taken out of ln Z, in nats
 
 
 class UnnormalizedModel(TensorModel, Undisturbed, ABC):
@@ -38,15 +25,12 @@ class UnnormalizedModel(TensorModel, Undisturbed, ABC):
 
     Attributes
     ----------
-    rows_are : str
-        What its test vectors are called.
     bound_is_proven : bool
         Whether `variational_bound` lies below ln p*(v) for certain, not only on average over draws.
     draws_once_for_raise : bool
         Whether RAISE starts each chain from a single draw of hidden units, and so loses what few draws lose.
     """
 
-    rows_are: ClassVar[str] = "images"
     bound_is_proven: ClassVar[bool] = True
     draws_once_for_raise: ClassVar[bool] = False
 
@@ -66,7 +50,7 @@ class UnnormalizedModel(TensorModel, Undisturbed, ABC):
 
     @property
     @abstractmethod
-    def annealed(self) -> RBM | PottsRBM:
+    def annealed(self) -> RBM:
         """The model with two layers and the same ln Z, through which chains walk."""
 
     @abstractmethod
@@ -82,7 +66,7 @@ class UnnormalizedModel(TensorModel, Undisturbed, ABC):
     @property
     def enumerated_units(self) -> int:
         """How many units have to be enumerated for an exact ln Z."""
-        return self.annealed.enumerated_units
+        return min(self.annealed.weights.shape)
 
     @property
     def sum_of_parameters(self) -> float:
@@ -107,24 +91,6 @@ class UnnormalizedModel(TensorModel, Undisturbed, ABC):
         others = rounded.tensors().values()
         pairs = zip(self.tensors().values(), others, strict=True)
         return sum((own.double() - other.double()).abs().sum().item() for own, other in pairs)
-
-    def as_rows(self, name: str, values: object) -> Tensor:
-        """Data as bits [N, D], checked; `name` is the argument's, for error messages.
-
-        Raises
-        ------
-        InputError
-            If the data have the wrong width or are not of the model's kind.
-        """
-        return as_binary(name, values, self.num_visible)
-
-    def by_site(self, rates: Tensor) -> Tensor:
-        """Rates of the bits, [..., D], as distributions over the states of each site, [..., sites, states]."""
-        return torch.stack([1 - rates, rates], -1)
-
-    def draw_visible(self, rates: Tensor, generator: torch.Generator) -> Tensor:
-        """Independent visible units with these rates, [..., D]."""
-        return bernoulli(as_float_tensor("rates", rates), generator)
 
     def variational_bound(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A lower bound on ln p*(v) of rows [N, D], float64 [N] on the CPU, in nats."""

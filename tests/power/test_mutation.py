@@ -268,19 +268,9 @@ GROUPS = {
     ],
     "a model answers for itself": [
         mutant(
-            "energies of sites are counted from the first state, but not those of hidden units",
-            "models/potts_rbm.py: self.hidden_bias« + first.sum(0)→»,",
-            "tests/test_potts.py::test_exact_log_z[2-3-3]",
-        ),
-        mutant(
-            "what that takes out of ln Z is not put back",
-            "estimators/exact.py: .item()« + sites.constant→»",
-            "tests/test_potts.py::test_exact_log_z_of_binary_units",
-        ),
-        mutant(
-            "the other states of a site are one",
-            "estimators/exact.py: for state in grouped[..., member, :«→1»].unbind(-1)]",
-            "tests/test_potts.py::test_exact_log_z[2-3-3]",
+            "a unit's other factor is not multiplied in",
+            "estimators/exact.py: torch.cat([products, products« * member→»], dim=-1)",
+            "tests/test_rbm.py::test_exact_log_z_equals_brute_force[7-5-1]",
         ),
         mutant(
             "a DBN's layer is not normalised given the one above",
@@ -304,7 +294,7 @@ GROUPS = {
         ),
         mutant(
             "baselines are not smoothed",
-            "evaluation/baselines.py: «(count * given + 1) / (count + states)→given»",
+            "evaluation/baselines.py: «(count * given + 1) / (count + 2)→given»",
             "tests/test_reports.py::test_baselines",
         ),
         mutant(

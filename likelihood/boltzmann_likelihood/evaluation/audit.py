@@ -33,7 +33,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import weighted_mean
-from paperlib.validation import ArrayLike
+from paperlib.validation import ArrayLike, as_binary
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
 #: Exit codes of the command, for scripts.
@@ -137,7 +137,7 @@ def audit(
 
     Parameters
     ----------
-    model : RBM, PottsRBM, DBM or DBN
+    model : RBM, DBM or DBN
         The model. A DBN has the ln Z of its top RBM.
     test : array or Tensor, shape [N, D]
         Binary test images of any type, at least two. If a log-probability is claimed, the images that it is about.
@@ -183,7 +183,7 @@ def audit(
             raise InputError(f"{name}: expected a finite number, got {claim}")
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    images = model.as_rows("test", test)
+    images = as_binary("test", test, model.num_visible)
     if claimed_log_prob is not None and not model.is_exact(len(images)):
         raise InputError(
             f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
@@ -213,7 +213,7 @@ def audit_evaluation(
 
     Parameters
     ----------
-    model : RBM, PottsRBM, DBM or DBN
+    model : RBM, DBM or DBN
         The model.
     images : Tensor, shape [N, D]
         The binary test images of the evaluation, without those of weight zero.

@@ -1,7 +1,6 @@
 """Averages over the test images and how well they are known; rows may have different weights.
 
-A row of weight w stands for w identical, independent rows, as in models of protein families, where the weight of a sequence is the inverse of
-the number of similar ones. Averages are weighted, and standard errors use the sum of the weights as the number of rows. Whole-number
+A row of weight w stands for w identical, independent rows, such as images of which only one is stored. Averages are weighted, and standard errors use the sum of the weights as the number of rows. Whole-number
 weights are therefore equivalent to repeated rows.
 """
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import ImageAverage, total_weight
 from paperlib.datasets import base_rate_bias
 from paperlib.datasets.binarization import pixel_means
-from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.validation import blocks
 
 _BY_CHANCE = 0.01
@@ -67,7 +66,6 @@ class Baselines:
 
 
 def baselines_of(
-    model: UnnormalizedModel,
     test: Tensor,
     train: Tensor | None = None,
     weights: Tensor | None = None,
@@ -75,23 +73,19 @@ def baselines_of(
     """The baselines for test rows [N, D] with weights [N], with the base rates of training rows [any, D] if these are given."""
     means = pixel_means(test, weights)
     count = float(len(train)) if train is not None else total_weight(len(test), weights)
-    own, given = (
-        model.by_site(rates) for rates in (means, means if train is None else pixel_means(train))
-    )
-    sites, states = own.shape
-    uniform = -sites * math.log(states)
-    # One imaginary image for each state smooths the rates.
-    base_rates = (own * ((count * given + 1) / (count + states)).log()).sum()
+    own = _off_and_on(means)
+    given = own if train is None else _off_and_on(pixel_means(train))
+    uniform = -test.shape[1] * math.log(2)
+    # One imaginary image with each pixel on, and one with each off, smooth the rates.
+    base_rates = (own * ((count * given + 1) / (count + 2)).log()).sum()
     of_train = train is not None
     return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
 
 
-def far_off(
-    model: UnnormalizedModel, train: Tensor, test: Tensor, weights: Tensor | None = None
-) -> tuple[str, ...]:
+def far_off(train: Tensor, test: Tensor, weights: Tensor | None = None) -> tuple[str, ...]:
     """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly."""
     own, given = (
-        model.by_site(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
+        _off_and_on(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
         for rows, of_rows in ((test, weights), (train, None))
     )
     divergence = torch.xlogy(own, own / given).sum().item()
@@ -101,6 +95,11 @@ def far_off(
         f"The training images' base rates are far from the test images': {divergence:.0f} nats of divergence. Are these the "
         "images that the model was trained on? Annealing may start in the wrong place.",
     )
+
+
+def _off_and_on(rates: Tensor) -> Tensor:
+    """The probabilities that each pixel is off and on, [D, 2], from the rates at which it is on."""
+    return torch.stack([1 - rates, rates], -1)
 
 
 def _hashes(images: Tensor) -> npt.NDArray[np.int64]:

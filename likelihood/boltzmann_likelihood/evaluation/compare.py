@@ -98,7 +98,7 @@ def compare(
 
     Parameters
     ----------
-    first, second : RBM, PottsRBM, DBM or DBN
+    first, second : RBM, DBM or DBN
         Models with the same visible units. If ln p*(v) of a DBM or DBN is an estimate, that estimate is used; what it may lack is part of
         the intervals.
     test : array or Tensor, shape [N, D]

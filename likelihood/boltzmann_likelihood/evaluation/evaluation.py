@@ -53,7 +53,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, seeded_generator, weighted_mean
-from paperlib.validation import ArrayLike, require_count
+from paperlib.validation import ArrayLike, as_binary, require_count
 
 if TYPE_CHECKING:
     from paperlib.models import DBM, DBN
@@ -85,10 +85,10 @@ def evaluate(
 
     Parameters
     ----------
-    model : RBM, PottsRBM, DBM or DBN
+    model : RBM, DBM or DBN
         The model. Chains walk on its device.
     test : array or Tensor, shape [N, D]
-        Binary test images of any type, at least two. For a `PottsRBM`, bits or state numbers [N, L].
+        Binary test images of any type, at least two.
     train : array or Tensor, shape [any, D], optional
         Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
         from the test images, whose means RAISE's annealing model then knows.
@@ -188,8 +188,8 @@ class Preparation:
         exact: bool = True,
         uniform_start: bool = False,
     ) -> None:
-        rows = model.as_rows("test", test)
-        self._train = None if train is None else model.as_rows("train", train)
+        rows = as_binary("test", test, model.num_visible)
+        self._train = None if train is None else as_binary("train", train, model.num_visible)
         self._weights = None if weights is None else as_weights("weights", weights, len(rows))
         if self._weights is not None:
             # Images of weight zero need no computation.
@@ -290,7 +290,7 @@ class Preparation:
         finished = series.run_up_to(effort.num_steps, tempering_steps, progress)
         others: tuple[str, ...] = ()
         if self._train is not None:
-            others = far_off(self._asked, self._train, self.rows, self._weights)
+            others = far_off(self._train, self.rows, self._weights)
         of_runs = find_warnings(finished, self._estimated)
         average = self._average(finished, found)
         lost, doubts, bound = self._lost_by_few_draws(found.values), impossible(average), None
@@ -345,7 +345,7 @@ class Preparation:
         self, average: ImageAverage, unnormalized: LogUnnormalized, **found: Any
     ) -> Evaluation:
         """An evaluation with what is known in every case, and with what else was found."""
-        baselines = baselines_of(self._asked, self.rows, self._train, self._weights)
+        baselines = baselines_of(self.rows, self._train, self._weights)
         behind, said = baselines.remarks_on(average), ()
         if self._dtype == torch.float64 and "exact" not in found:
             said = (
@@ -362,7 +362,6 @@ class Preparation:
             num_images=len(self.rows),
             average=average,
             model=self._asked.description,
-            items=self._asked.rows_are,
             log_z_of_certain=self._evaluated.log_z,
             baselines=baselines,
             remarks=(*behind, *said),

@@ -24,10 +24,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paperlib.annealing import BaseRatePath, PottsPath, start_bias
+from paperlib.annealing import BaseRatePath, start_bias
 from paperlib.estimators import TemperingEstimate
+from paperlib.kernels import bernoulli
 from paperlib.mcmc.series import mean_error
-from paperlib.models import RBM, PottsRBM
+from paperlib.models import RBM
 from paperlib.models.bounds import mean_field_optima, search_points
 
 _CHAINS, _GIBBS_STEPS = 100, 50
@@ -65,9 +66,9 @@ class ModeCheck:
 
 def check_mode(
     base: TemperingEstimate,
-    base_path: BaseRatePath | PottsPath,
+    base_path: BaseRatePath,
     at_mode: TemperingEstimate,
-    at_mode_path: BaseRatePath | PottsPath,
+    at_mode_path: BaseRatePath,
 ) -> ModeCheck:
     """Compare two runs of parallel tempering for one model by the mass of the region that is more probable under the second one's start."""
     # Masses are in units of the larger Z.
@@ -107,7 +108,7 @@ def _rise(log_z: float, more: float) -> float:
     return float(np.logaddexp(log_z, math.log(more))) - log_z if more > 0 else 0.0
 
 
-def mode_starts(rbm: RBM | PottsRBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
+def mode_starts(rbm: RBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
     """Biases [D] of starts at the model's strongest mode and, if it is another, at the strongest in which no draw [N, D] of the run is."""
     model = rbm.to(dtype=torch.float64)
     spread = torch.linspace(0, len(draws) - 1, min(len(draws), _MET_STARTS)).long()
@@ -115,7 +116,7 @@ def mode_starts(rbm: RBM | PottsRBM, draws: Tensor, generator: torch.Generator) 
     starts = torch.cat([near, search_points(model), _units_alike(model)])
     means, bounds, *_ = mean_field_optima(model, starts)
     visible = model.visible_probs(means)
-    distance = _distance(model, visible, visible[: len(near)])
+    distance = _distance(visible, visible[: len(near)])
     best = bounds.argmax()
     found = [visible[best]]
     if distance.max() > _SAME and distance[best] <= _SAME:
@@ -123,26 +124,23 @@ def mode_starts(rbm: RBM | PottsRBM, draws: Tensor, generator: torch.Generator) 
     return [_explored(rbm, mode, generator) for mode in found]
 
 
-def _units_alike(model: RBM | PottsRBM) -> Tensor:
+def _units_alike(model: RBM) -> Tensor:
     """Hidden states from which to look for modes: a unit is on, and with it all units whose weights point the same way; [units, M]."""
-    weights = model.weights.flatten(0, -2)
-    lengths = weights.norm(dim=0)
-    directions = weights / lengths.clamp(min=_SMALLEST)
+    lengths = model.weights.norm(dim=0)
+    directions = model.weights / lengths.clamp(min=_SMALLEST)
     strongest = lengths.argsort(descending=True, stable=True)[:_MOST_UNITS]
     alike = directions[:, strongest].T @ directions >= _ALIKE
-    return alike.unique(dim=0).to(weights)
+    return alike.unique(dim=0).to(model.weights)
 
 
-def _distance(rbm: RBM | PottsRBM, visible: Tensor, known: Tensor) -> Tensor:
-    """How far each row of visible means is from the nearest known one: the mean difference of a unit or site, from 0 to 1."""
-    sites, of_known = (rbm.by_site(means) for means in (visible, known))
-    # Where a site is in another state, the rates of two states differ.
-    return torch.cdist(sites.flatten(1), of_known.flatten(1), p=1).amin(1) / (2 * sites.shape[1])
+def _distance(visible: Tensor, known: Tensor) -> Tensor:
+    """How far each row of visible means is from the nearest known one: the mean difference of a unit, from 0 to 1."""
+    return torch.cdist(visible, known, p=1).amin(1) / visible.shape[1]
 
 
-def _explored(rbm: RBM | PottsRBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
+def _explored(rbm: RBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
     """Biases from the frequencies of Gibbs chains that began at a mode."""
-    v = rbm.draw_visible(visible_means.to(rbm.dtype).expand(_CHAINS, -1), generator)
+    v = bernoulli(visible_means.to(rbm.dtype).expand(_CHAINS, -1), generator)
     kept = []
     for step in range(2 * _GIBBS_STEPS):
         v = rbm.gibbs_step(v, generator)

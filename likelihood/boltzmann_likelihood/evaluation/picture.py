@@ -66,7 +66,7 @@ def plot(evaluation: Evaluation) -> Figure:
             _draw_growing_parts(axes[1, 0], evaluation.tempering)
             _draw_swaps(axes[1, 1], evaluation.tempering)
         word = evaluation.word
-    title = f"{evaluation.model}, {evaluation.num_images:,} test {evaluation.items}"
+    title = f"{evaluation.model}, {evaluation.num_images:,} test images"
     figure.suptitle(f"{title}: {word}")
     return figure
 
@@ -81,9 +81,7 @@ def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None
     of_rates = f"average under base rates of the {found.source}"
     axes.axvline(found.base_rates, color=_PLAIN, linestyle="--", label=of_rates)
     axes.axvline(found.uniform, color=_PLAIN, linestyle=":", label="uniform model")
-    counted = (
-        f"test {evaluation.items}" if shares is None else f"weight of the test {evaluation.items}"
-    )
+    counted = "test images" if shares is None else "weight of the test images"
     axes.set(xlabel="ln p(v), nats", ylabel=counted)
     axes.legend(fontsize="small")
 

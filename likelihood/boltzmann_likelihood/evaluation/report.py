@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -83,7 +82,7 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         )
     lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
     lines.append(_wrapped(quote(evaluation, binarization)))
-    return _of_items("\n".join(lines), evaluation)
+    return "\n".join(lines)
 
 
 def _wrapped(line: str) -> str:
@@ -101,13 +100,6 @@ def _total_weight(evaluation: Evaluation) -> str:
     if evaluation.weights is None:
         return ""
     return f" of total weight {evaluation.weights.sum().item():,.1f}"
-
-
-def _of_items(text: str, evaluation: Evaluation) -> str:
-    """A text about images, in the words for the test vectors of this model."""
-    if evaluation.items == "images":
-        return text
-    return re.sub(r"\bimages\b", evaluation.items, text).replace("each image", "each sequence")
 
 
 def _baselines(evaluation: Evaluation) -> str:
@@ -178,19 +170,19 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "unit": "nats",
         "trustworthy": evaluation.trustworthy,
         "verdict": _verdict(evaluation),
-        "findings": [_of_items(text, evaluation) for text in evaluation.warnings],
+        "findings": list(evaluation.warnings),
         "advice": evaluation.advice,
         "start": evaluation.start,
         "interrupted": evaluation.interrupted,
         "model": evaluation.model,
-        "remarks": [_of_items(text, evaluation) for text in evaluation.remarks],
+        "remarks": list(evaluation.remarks),
         "test_images_in_training": evaluation.known_images,
         "version": __version__,
         "commit": repository_state()[0],
         "seed": evaluation.seed,
         "dtype": str(evaluation.dtype).removeprefix("torch."),
         "settings": _settings(evaluation),
-        "quote": _of_items(quote(evaluation, binarization), evaluation),
+        "quote": quote(evaluation, binarization),
     }
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()
@@ -500,7 +492,7 @@ def describe_training(found: TrainingLikelihood, claimed_log_z: Mapping[str, flo
     lines.append(
         "The best was chosen by these images: report the average of other images, such as `paperlib evaluate` gives it."
     )
-    return _of_items("\n".join(lines), best)
+    return "\n".join(lines)
 
 
 def _some(names: Sequence[str]) -> str:

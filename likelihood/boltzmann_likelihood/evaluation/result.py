@@ -216,8 +216,6 @@ class Evaluation(FinishedRuns):
         The average test log-probability with its intervals.
     model : str
         The kind of the model and its sizes.
-    items : str
-        What its test vectors are, `images` or, for categorical units, `sequences`.
     baselines : Baselines
         Log-probabilities of the same images under independent units.
     log_z_of_certain : float
@@ -271,7 +269,6 @@ class Evaluation(FinishedRuns):
     start: str
     average: ImageAverage
     model: str
-    items: str
     baselines: Baselines
     log_z_of_certain: float = 0.0
     exact: ExactResult | None = None

@@ -166,7 +166,7 @@ def evaluate_training(
 
     Parameters
     ----------
-    models : sequence of RBM, PottsRBM, DBM or DBN
+    models : sequence of RBM, DBM or DBN
         Checkpoints with the same visible units, in the order of training.
     test, train, weights, generator, progress
         As for `evaluate`. Validation images if a checkpoint is to be chosen.

@@ -15,7 +15,6 @@ from boltzmann_likelihood.files.checkpoint_files import read_checkpoints as read
 from boltzmann_likelihood.files.foreign_rbm import ForeignRBM as ForeignRBM
 from boltzmann_likelihood.files.inputs import read_images as read_images
 from boltzmann_likelihood.files.inputs import read_model as read_model
-from boltzmann_likelihood.files.inputs import read_sequences as read_sequences
 from boltzmann_likelihood.files.inputs import read_weights as read_weights
 from boltzmann_likelihood.files.naming import model_of as model_of
 from boltzmann_likelihood.files.naming import parse_names as parse_names

@@ -6,6 +6,7 @@ opposite order.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -14,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from boltzmann_likelihood.files.foreign_rbm import ForeignRBM
+from boltzmann_likelihood.files.gone import CATEGORICAL_KINDS, categorical_model
 from boltzmann_likelihood.files.spins import binary_from_spins
 from boltzmann_likelihood.files.stored import listed, read_stored
 from paperlib.errors import InputError
 from paperlib.models.files import Entry
-from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 from paperlib.validation import as_tensor
 
@@ -27,11 +28,11 @@ _FEW = 20
 _UPDATE = re.compile(r"update_(\d+)")
 _JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
 # Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds, what this library lacks.
-_BINARY, _SPIN, _POTTS = "Binary", "Spin", "Potts"
-_RBMS_UNITS = {"BBRBM": (_BINARY, _BINARY), "IIRBM": (_SPIN, _SPIN), "PBRBM": (_POTTS, _BINARY)}
+_BINARY, _SPIN = "Binary", "Spin"
+_RBMS_UNITS = {"BBRBM": (_BINARY, _BINARY), "IIRBM": (_SPIN, _SPIN)}
 _RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
 # Units of each layer, under the names that the Julia package uses.
-_JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
+_JULIA_UNITS = (_BINARY, _SPIN)
 _ARRAYS = ("weight_matrix", "vbias", "hbias")
 
 
@@ -46,8 +47,8 @@ def from_archive(stored: Mapping[str, Entry], path: Path, update: int | None = N
     Parameters
     ----------
     stored : mapping
-        What `boltzmann_likelihood.files.stored.read_stored` read. From `rbms`, models with binary units (BBRBM), spins (IIRBM) and categorical
-        visible units (PBRBM) can be read; from the Julia package, layers of type Binary and Spin, and visible layers of type Potts.
+        What `boltzmann_likelihood.files.stored.read_stored` read. From `rbms`, models with binary units (BBRBM) and spins (IIRBM) can be read; from
+        the Julia package, layers of type Binary and Spin.
     path : Path
         The archive's file, for what is said.
     update : int, optional
@@ -95,6 +96,11 @@ def _refused(path: str | os.PathLike[str], expected: str, got: str) -> InputErro
     return InputError(f"path: expected {expected} in {path}, got {got}")
 
 
+def _categorical(path: Path, sites: int, states: int) -> InputError:
+    """What to say of weights with this many visible units, each of which has this many states."""
+    return _refused(path, "a model of binary units", categorical_model(sites, states))
+
+
 def _updates(stored: Mapping[str, Entry]) -> list[int]:
     matches = {_UPDATE.fullmatch(name.partition(".")[0]) for name in stored}
     return sorted({int(match[1]) for match in matches if match})
@@ -138,11 +144,13 @@ def _of_rbms(stored: Mapping[str, Entry], path: Path, update: int | None) -> For
     notes: tuple[str, ...] = ()
     kind = _text(stored, "model_type", path) if "model_type" in stored else ""
     if not kind:
-        kind, arrays, notes = _oldest(arrays, path)
+        kind, notes = _oldest(arrays[0], path)
+    if kind in CATEGORICAL_KINDS and arrays[0].ndim == 3:
+        raise _categorical(path, *arrays[0].shape[:2])
     if kind not in _RBMS_UNITS:
         raise _refused(
             path,
-            "a model of binary units (BBRBM), of spins (IIRBM) or of categorical visible units (PBRBM)",
+            "a model of binary units (BBRBM) or of spins (IIRBM)",
             f"{kind}, which needs {_RBMS_OTHERS.get(kind, 'units that this library does not have')}",
         )
     log_z = None
@@ -156,18 +164,13 @@ def _of_rbms(stored: Mapping[str, Entry], path: Path, update: int | None) -> For
     return _foreign(arrays, _RBMS_UNITS[kind], path, origin, log_z, notes)
 
 
-def _oldest(arrays: list[np.ndarray], path: Path) -> tuple[str, list[np.ndarray], tuple[str, ...]]:
-    """The kind of a model that does not say it, and its arrays as they are stored today.
-
-    Categorical weights had the states first, [q, L, M], and add up to zero over them.
-    """
-    weights, visible_bias, hidden_bias = arrays
+def _oldest(weights: np.ndarray, path: Path) -> tuple[str, tuple[str, ...]]:
+    """The kind of a model that does not say it."""
     if weights.ndim == 2:
-        return "BBRBM", arrays, ("no model_type in the file: taken as binary units",)
-    if weights.ndim == 3 and np.allclose(weights.sum(0), 0, atol=1e-4 * np.abs(weights).max()):
-        turned = [np.moveaxis(weights, 0, 1), visible_bias.T, hidden_bias]
-        note = "no model_type in the file: taken as categorical units [states, sites, hidden]"
-        return "PBRBM", turned, (note,)
+        return "BBRBM", ("no model_type in the file: taken as binary units",)
+    if weights.ndim == 3:
+        # they had the states first, [q, L, M]
+        raise _categorical(path, weights.shape[1], weights.shape[0])
     got = f"nothing, and weights {list(weights.shape)} that do not tell"
     raise _refused(path, "data as model_type", got)
 
@@ -185,24 +188,26 @@ def _of_julia(stored: Mapping[str, Entry], path: Path) -> ForeignRBM:
         if found != expected:
             raise _refused(path, f"{name} {expected}", found)
     units = _text(stored, "visible_type", path), _text(stored, "hidden_type", path)
-    for layer, kind in zip(("visible", "hidden"), units, strict=True):
-        if kind not in _JULIA_UNITS[layer]:
-            wanted = f"{' or '.join(_JULIA_UNITS[layer])} {layer} units"
-            raise _refused(path, wanted, f"{kind}, which this library does not have")
     # The first axis of a layer's parameters in Julia is the last one here, and has one entry for these units.
     biases = [_array(stored, f"{layer}_par", path) for layer in ("visible", "hidden")]
     weights = _array(stored, "weights", path)
+    if units[0] in CATEGORICAL_KINDS and biases[0].ndim > 2:
+        # the first axis in Julia holds the states
+        *sites, states, _ = biases[0].shape
+        raise _categorical(path, math.prod(sites), states)
+    for layer, kind in zip(("visible", "hidden"), units, strict=True):
+        if kind not in _JULIA_UNITS:
+            wanted = f"{' or '.join(_JULIA_UNITS)} {layer} units"
+            raise _refused(path, wanted, f"{kind}, which this library does not have")
     if any(bias.shape[-1] != 1 for bias in biases) or (
         weights.shape != biases[1].shape[:-1] + biases[0].shape[:-1]
     ):
         shapes = [list(array.shape) for array in (weights, *biases)]
         got = f"shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
         raise _refused(path, "weights and biases that fit each other", got)
-    # For categorical units, the first axis in Julia (the last one here) holds the states.
-    states = biases[0].shape[-2:-1] if units[0] == _POTTS else ()
-    sides = biases[0].shape[: -2 if states else -1][::-1]
-    visible_bias, hidden_bias = biases[0].reshape(-1, *states), biases[1].reshape(-1)
-    matrix = np.moveaxis(weights.reshape(len(hidden_bias), *visible_bias.shape), 0, -1)
+    sides = biases[0].shape[-2::-1]
+    visible_bias, hidden_bias = biases[0].reshape(-1), biases[1].reshape(-1)
+    matrix = weights.reshape(len(hidden_bias), len(visible_bias)).T
     notes: tuple[str, ...] = ()
     if len(sides) > 1:
         named = " x ".join(map(str, sides))
@@ -219,18 +224,15 @@ def _foreign(
     stored_log_z: float | None = None,
     notes: tuple[str, ...] = (),
 ) -> ForeignRBM:
-    """The model with these arrays: weights [D, M], or [L, q, M] for categorical units, and biases."""
+    """The model with these arrays: weights [D, M] and biases."""
     weights, visible_bias, hidden_bias = (as_tensor("path", array) for array in arrays)
     spins = [kind == _SPIN for kind in units]
     offset = 0.0
     try:
-        kind = PottsRBM if units[0] == _POTTS else RBM
-        model = kind(weights, visible_bias, hidden_bias)
+        model = RBM(weights, visible_bias, hidden_bias)
         if any(spins):
-            parameters = model.flat.tensors().values()
-            flat, offset = binary_from_spins(*parameters, visible=spins[0], hidden=spins[1])
-            parts = flat.weights.view(weights.shape), flat.visible_bias.view(visible_bias.shape)
-            model = kind(*parts, flat.hidden_bias)
+            parameters = model.tensors().values()
+            model, offset = binary_from_spins(*parameters, visible=spins[0], hidden=spins[1])
     except InputError as error:
         raise InputError(f"path: expected an RBM in {path}: {error}") from error
     if any(spins):

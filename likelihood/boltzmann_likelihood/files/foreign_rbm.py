@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from paperlib.models.dbm import DBM
 from paperlib.models.dbn import DBN
-from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 
 
@@ -16,8 +15,8 @@ class ForeignRBM:
 
     Attributes
     ----------
-    rbm : RBM, PottsRBM, DBM or DBN
-        With units 0 and 1, or with categorical visible units. The last two come only from this library's own files.
+    rbm : RBM, DBM or DBN
+        With units 0 and 1.
     origin : str
         What was read.
     spin_visible : bool
@@ -30,7 +29,7 @@ class ForeignRBM:
         What was changed in the conversion, to be shown to the user.
     """
 
-    rbm: RBM | PottsRBM | DBM | DBN
+    rbm: RBM | DBM | DBN
     origin: str
     spin_visible: bool = False
     log_z_offset: float = 0.0

@@ -20,7 +20,7 @@ from boltzmann_likelihood.files.stored import COMPLETE, listed, read_stored
 from paperlib import storage
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
-from paperlib.models import RBM, PottsRBM
+from paperlib.models import RBM
 from paperlib.models.files import Entry, dense, printable
 from paperlib.validation import (
     as_tensor,
@@ -35,8 +35,6 @@ _UPDATE = re.compile(r"(?P<path>.+):update_(?P<update>\d+)", re.DOTALL)
 _LABELS = ("label", "labels", "class", "target", "y", "digit")
 # Above this value, the largest one is taken for a grey level of at most 255 and not for white on another scale.
 _DARKEST_WHITE = 127
-# Letters of the states in FASTA files, by their number, in the order of rbms and adabmDCA.
-_LETTERS = {21: ("-ACDEFGHIKLMNPQRSTVWY",), 5: ("-ACGU", "-ACGT")}
 
 
 def read_model(
@@ -71,8 +69,8 @@ def read_model(
 
     Notes
     -----
-    An RBM is one matrix and two vectors that fit its sides, whatever they are called. Stacked layers are a DBN. The arrays of a `DBM`, `DBN`
-    or `PottsRBM` are found under the names that `save` gives them, and those of a DBM or DBN also under the names of the papers' authors.
+    An RBM is one matrix and two vectors that fit its sides, whatever they are called. Stacked layers are a DBN. The arrays of a `DBM` or
+    `DBN` are found under the names that `save` gives them, and under the names of the papers' authors.
 
     Examples
     --------
@@ -156,7 +154,11 @@ def read_rows(
             )
     [(key, entry)] = arrays.items()
     array = _as_array(name, key, entry)
-    if array.dtype.kind not in "biufU":
+    if array.dtype.kind == "U":
+        raise InputError(
+            f"{name}: expected numbers in {path}, got letters: a model of bits takes no sequences; of strings of bits, make a row of numbers each"
+        )
+    if array.dtype.kind not in "biuf":
         inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
         raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}{inside}")
     said = left_out or (lambda _: None)
@@ -261,10 +263,6 @@ def read_images(
     array = read_rows(name, path, left_out, widths=(width,))
     if binarize_seed is not None and threshold is not None:
         raise InputError("threshold: expected it or a seed for binarization, got both")
-    if array.dtype.kind == "U":
-        raise InputError(
-            f"{name}: expected numbers in {path}, got letters: a model of bits takes no sequences; of strings of bits, make a row of numbers each"
-        )
     images = as_tensor(name, array)
     require_shape(name, images, [None, None])
     if images.shape[1] != width:
@@ -314,16 +312,9 @@ def check_rows(
     binarize_seed: int | None = None,
     threshold: float | None = None,
 ) -> None:
-    """Raise the error of `read_images` if these rows are for no model whatever. Small whole numbers and letters may be sequences."""
-    rows = read_rows(name, path)
-    may_be_states = rows.dtype.kind == "U" or (
-        rows.size > 0
-        and rows.min() >= 0
-        and 1 < rows.max() <= _DARKEST_WHITE
-        and bool((rows == rows.round()).all())
-    )
-    if not may_be_states:
-        read_images(name, path, math.prod(rows.shape[1:]), binarize_seed, True, threshold)
+    """Raise the error of `read_images` if these rows are for no model whatever."""
+    width = math.prod(read_rows(name, path).shape[1:])
+    read_images(name, path, width, binarize_seed, True, threshold)
 
 
 def _why_other_width(images: Tensor, width: int) -> str:
@@ -382,80 +373,6 @@ def _what_to_do(images: Tensor, low: float, high: float) -> str:
             "--threshold T, above which a pixel is on"
         )
     return "On the command line: --binarize SEED, or --threshold T, above which a pixel is on"
-
-
-def read_sequences(
-    name: str,
-    path: str | os.PathLike[str],
-    model: PottsRBM,
-    left_out: Callable[[str], object] | None = None,
-) -> Tensor:
-    """Data for a model with categorical visible units, as bits, from the kinds of file that `read_images` accepts.
-
-    Parameters
-    ----------
-    name : str
-        What the sequences are, for error messages: `data` or `train`.
-    path : path
-        A file with state numbers [N, L] from 0 to q - 1, or with bits [N, L q] or [N, L, q], exactly one on at each site; or aligned
-        sequences in FASTA or Stockholm format, for 21 states in the order -ACDEFGHIKLMNPQRSTVWY and for 5 in that of -ACGU or -ACGT.
-    model : PottsRBM
-        Determines L and q.
-    left_out : callable, optional
-        As for `read_images`.
-
-    Returns
-    -------
-    Tensor, shape [N, L q]
-        uint8.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, damaged or in another format, or holds anything else.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> model = PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), torch.zeros(1))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/test.npy", np.array([[0, 2]]))
-    ...     read_sequences("data", f"{folder}/test.npy", model)
-    tensor([[1, 0, 0, 0, 0, 1]], dtype=torch.uint8)
-    """
-    array = read_rows(name, path, left_out, widths=(model.num_sites, model.num_visible))
-    if array.dtype.kind == "U":
-        array = _states_of(name, array, model.num_states)
-    rows = as_tensor(name, array)
-    require_shape(name, rows, [None, None])
-    if rows.shape[1] not in (model.num_sites, model.num_visible):
-        raise InputError(
-            f"{name}: expected sequences of {model.num_sites} sites, or {model.num_visible} bits, got {rows.shape[1]} in {path}"
-        )
-    require_finite(name, rows.double())
-    return model.as_rows(name, rows).to(torch.uint8)
-
-
-def _states_of(name: str, letters: np.ndarray, num_states: int) -> np.ndarray:
-    """Numbers of states from the letters of sequences."""
-    if num_states not in _LETTERS:
-        raise InputError(
-            f"{name}: expected numbers of states, since letters stand for 21 or 5 states and the model has {num_states}, got letters"
-        )
-    if letters.ndim != 2:
-        letters = np.ascontiguousarray(letters.reshape(-1, 1)).view("U1")
-    there = set(np.unique(letters).tolist())
-    alphabet = min(_LETTERS[num_states], key=lambda known: len(there - set(known)))
-    if strange := sorted(there - set(alphabet)):
-        count = int(np.isin(letters, strange).any(1).sum())
-        raise InputError(
-            f"{name}: expected letters of the alphabet {alphabet} of the model's {num_states} states, got {printable(', '.join(strange))} in "
-            f"{count} of {len(letters)} sequences: leave these sequences out, or write in their place what the training data had"
-        )
-    codes = np.full(128, -1)
-    codes[[ord(letter) for letter in alphabet]] = np.arange(num_states)
-    return codes[letters.astype("U1").view(np.uint32).reshape(letters.shape)]
 
 
 def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:

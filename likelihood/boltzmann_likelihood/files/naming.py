@@ -18,12 +18,12 @@ from typing import TypeAlias
 import numpy as np
 from torch import Tensor
 
+from boltzmann_likelihood.files.gone import categorical_model
 from boltzmann_likelihood.files.stored import NoDataError, listed, plain_name, training_level
 from paperlib.errors import InputError
 from paperlib.models.dbm import DBM
 from paperlib.models.dbn import DBN
 from paperlib.models.files import Entry, dense, printable
-from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 from paperlib.validation import as_float_tensor
 
@@ -72,7 +72,7 @@ _AUTHORS_DBN = {
 }
 
 _Arrays: TypeAlias = Mapping[str, Entry]
-_Model: TypeAlias = RBM | PottsRBM | DBM | DBN
+_Model: TypeAlias = RBM | DBM | DBN
 
 
 def parse_names(text: str | None) -> dict[str, list[str]]:
@@ -107,7 +107,7 @@ def model_of(
     stored: Mapping[str, Entry],
     names: Mapping[str, list[str]] | None = None,
     width: Callable[[], int] | None = None,
-) -> tuple[RBM | PottsRBM | DBM | DBN, tuple[str, ...], float | None]:
+) -> tuple[RBM | DBM | DBN, tuple[str, ...], float | None]:
     """The model that consists of all these arrays, notes on how it was read, and the ln Z that is stored with it, if there is one.
 
     Parameters
@@ -270,7 +270,7 @@ _Found: TypeAlias = tuple[_Model, tuple[str, ...], set[str]]
 def _model_of(arrays: _Arrays, ignored: Sequence[str], asked: _Asked) -> _Found:
     """What a file holds decides which kind of model it is, not what the user wants to be ignored."""
     there = [name for name in (*arrays, *ignored) if training_level(name) <= 1]
-    kind, parts = _parts_of(there, arrays)
+    kind, parts = _parts_of(there)
     layers = [] if parts else _layers_of(there, arrays)
     own = [*parts.values(), *(name for layer in layers for name in layer)]
     if not own:
@@ -296,15 +296,15 @@ def _model_of(arrays: _Arrays, ignored: Sequence[str], asked: _Asked) -> _Found:
     return DBN(rbms), tuple(dict.fromkeys(notes)), used
 
 
-def _parts_of(there: Sequence[str], arrays: _Arrays) -> tuple[type[_Model], dict[str, str]]:
-    """A DBM, DBN or Potts RBM under our names or those of the papers' authors: its kind, and the names of its arrays by our names."""
+def _parts_of(there: Sequence[str]) -> tuple[type[_Model], dict[str, str]]:
+    """A DBM or DBN under our names or those of the papers' authors: its kind, and the names of its arrays by our names."""
     for name in there:
-        match = re.fullmatch(r"(|.*?\.)(hidpen|weights_2|layers\.0\.weights|weights)", name)
-        group, first = match.groups() if match else ("", "")
-        if not first or (first == "weights" and len(_shape(arrays.get(name, ""))) != 3):
+        match = re.fullmatch(r"(|.*?\.)(hidpen|weights_2|layers\.0\.weights)", name)
+        if not match:
             continue
+        group, first = match.groups()
         inside = {other.removeprefix(group): other for other in there if other.startswith(group)}
-        kind = {"weights": PottsRBM, "weights_2": DBM}.get(first, DBN)
+        kind = DBM if first == "weights_2" else DBN
         ours = {other: other for other in kind.tensor_names}
         if first == "hidpen":
             kind, ours = (DBN, _AUTHORS_DBN) if "hidrecbiases" in inside else (DBM, _AUTHORS_DBM)
@@ -321,16 +321,8 @@ def _parts_of(there: Sequence[str], arrays: _Arrays) -> tuple[type[_Model], dict
 
 
 def _of_parts(kind: type[_Model], arrays: _Arrays) -> _Model:
-    """A DBM, DBN or Potts RBM from its arrays by our names."""
+    """A DBM or DBN from its arrays by our names."""
     tensors = {name: _tensor(name, value) for name, value in arrays.items()}
-    if kind is PottsRBM:
-        shape = list(tensors["weights"].shape)
-        if shape[0] == 1:
-            raise InputError(
-                f"expected weights [visible, hidden], or [sites, states, hidden] with at least two sites, got {shape}; leave out the first axis of "
-                "an RBM with binary units"
-            )
-        return PottsRBM.from_tensors(tensors)
     # Biases may be stored as one row or one column.
     return kind.from_tensors(
         {name: t.flatten() if "bias" in name and 1 in t.shape else t for name, t in tensors.items()}
@@ -383,6 +375,32 @@ def _rbm_of(arrays: _Arrays, asked: _Asked) -> tuple[RBM, tuple[str, ...], set[s
     return _rbm_of_all(every, arrays, asked)
 
 
+def _require_no_states(arrays: _Arrays, short: Mapping[str, str]) -> None:
+    """Raise if there are weights [sites, states, hidden], by their name or since all matrices are [sites, states]."""
+    for name, value in arrays.items():
+        shape = _shape(value)
+        if len(shape) != 3:
+            continue
+        matrices = {_shape(other) for other in arrays.values() if len(_shape(other)) == 2}
+        if plain_name(short[name]) not in _SYNONYMS[WEIGHTS] and matrices != {shape[:2]}:
+            continue
+        if shape[0] == 1:
+            raise InputError(
+                f"expected weights [visible, hidden], got {printable(name)} {list(shape)}; leave out the first axis"
+            )
+        raise InputError(
+            f"expected a model of binary units, got {categorical_model(shape[0], shape[1])}"
+        )
+
+
+def _are_couplings(weights: Tensor) -> bool:
+    """Whether weights are those between units of one layer: symmetric with a zero diagonal."""
+    square = weights.shape[0] == weights.shape[1]
+    return square and bool(
+        (weights == weights.T).all() and (weights.diagonal() == 0).all() and weights.any()
+    )
+
+
 def _is_called(name: str, given: str) -> bool:
     return given in (name, name.rpartition(".")[2])
 
@@ -392,6 +410,7 @@ def _rbm_of_all(
 ) -> tuple[RBM, tuple[str, ...], set[str]]:
     """The RBM of all of these arrays, out of those that are there."""
     short = _short_names(arrays)
+    _require_no_states(arrays, short)
     roles = _roles_by_name(arrays, short, asked.chosen)
     if WEIGHTS not in roles or len(_shape(arrays[roles[WEIGHTS]])) != 2:
         raise InputError(
@@ -415,8 +434,13 @@ def _rbm_of_all(
         )
     if wrong or (rest and not free):
         raise _left_over(wrong or rest, arrays, asked, roles.values())
-    roles |= _roles_of_biases(rest, free, roles[WEIGHTS], outer, asked)
     weights = _tensor(roles[WEIGHTS], arrays[roles[WEIGHTS]])
+    if len(roles) + len(rest) < 3 and _are_couplings(weights):
+        raise InputError(
+            f"expected weights between visible and hidden units, got {printable(roles[WEIGHTS])} {list(outer)}, symmetric with a zero diagonal as "
+            "the couplings of a fully visible Boltzmann machine are: only models with hidden units are read"
+        )
+    roles |= _roles_of_biases(rest, free, roles[WEIGHTS], outer, asked)
     biases = {
         role: _tensor(roles[role], arrays[roles[role]]).flatten()
         for role in (VISIBLE, HIDDEN)

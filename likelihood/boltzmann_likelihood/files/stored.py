@@ -47,6 +47,9 @@ MODEL_SUFFIXES: tuple[str, ...] = (".safetensors", ".npz", ".mat", ".skops", ".h
 _OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5"} | dict.fromkeys(MODEL_SUFFIXES[6:], "torch")
 _MORE_SUFFIXES = (".npy", ".csv")
 _OF_OCTAVE = "a file in a format of Octave's own: write it there with save -v7 FILE.mat NAME, with the names of the variables"
+_NO_SEQUENCES = (
+    "only models of binary units are read, and rows of 0 and 1 for them, as in a .npy file"
+)
 # Patterns of how files begin, in lower case.
 _NO_FILES_OF_OURS = {
     rb"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
@@ -56,11 +59,13 @@ _NO_FILES_OF_OURS = {
     # The eighth byte of a .safetensors file is zero.
     rb"[{\[][^\0]{7}": "JSON or a printed list: write its arrays with numpy.savez",
     rb"model_checkpoint_path:": "the list of a TensorFlow checkpoint: write the arrays themselves with numpy.savez",
-    rb"clustal|phylip|!!..?_multiple|\d+ +\d+\r?\n[a-z]": "an alignment in another format: write it as FASTA or Stockholm",
-    rb"(;[^;\n]*\n)+[a-z]": "sequences under lines with a semicolon: write > in its place before each name",
+    rb"(;[^\n\0]*\n\s*)*>[^\0]*\Z|(;[^;\n\0]*\n)+[a-z]": f"sequences in FASTA: {_NO_SEQUENCES}",
+    rb"# stockholm": f"sequences in Stockholm format: {_NO_SEQUENCES}",
+    rb"clustal|phylip|!!..?_multiple|\d+ +\d+\r?\n[a-z]": f"an alignment of sequences: {_NO_SEQUENCES}",
+    rb"[-.*a-z]{500}|([-.*a-z]{5,}\r?\n){2}": f"sequences, one in each line: {_NO_SEQUENCES}",
     rb"([-+.,\de]+ +)?\d+:[-+.\d]": "rows of libsvm, with pairs index:value: write whole rows, with zeros where a pair is missing, to a .npy file",
     rb"[.\d]+\|": "rows with counts before them: write them to a .npy file, and the counts to another, which --weights takes",
-    rb"[jh] \d+ \d+ ": "the fields and couplings of a pairwise Potts model (DCA), which has no hidden units: this library cannot read it",
+    rb"[jh] \d+ \d+ ": "the fields and couplings of a pairwise model (DCA), which has no hidden units: this library cannot read it",
 }
 _OF_TENSORFLOW = re.compile(r"\.(index|meta|data-\d+-of-\d+)")
 #: What to do with data some of whose values are missing.
@@ -316,10 +321,8 @@ def _read_idx(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 
 def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
-    """Rows of numbers, with a header or without one; or the letters of aligned sequences in FASTA or Stockholm format."""
+    """Rows of numbers, with a header or without one."""
     text = _contents(source).decode("utf-8-sig").lstrip("\r\n")
-    if re.match(r"(\s*;.*\n)*\s*>|# STOCKHOLM", text):
-        return {"": _letters_of_sequences(text, path)}
     first = text.partition("\n")[0]
     separator = next((mark for mark in ",;\t" if mark in first), None)
     header = [word.strip().strip("\"'") for word in first.split(separator)]
@@ -370,38 +373,6 @@ def _are_numbers_of_columns(words: Sequence[str]) -> bool:
             return False
         seen[name] += 1
     return True
-
-
-def _letters_of_sequences(text: str, path: Path) -> np.ndarray:
-    """The letters of aligned sequences, as capitals and with - for a gap."""
-    lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] != ";"]
-    found: dict[str | int, str] = {}
-    if lines[0].startswith(">"):
-        for line in lines:
-            if line.startswith(">"):
-                found[len(found)] = ""
-            else:
-                found[len(found) - 1] += "".join(line.split())
-    else:
-        # Stockholm, where a long alignment comes in blocks, each with a part of every sequence
-        if "//" in lines[:-1]:
-            raise InputError(f"expected one alignment in {path}, got several: write one to a file")
-        for line in lines:
-            if not line.startswith(("#", "//")):
-                name, *letters = line.split()
-                found[name] = found.get(name, "") + "".join(letters)
-    whole = "".join(found.values())
-    if whole not in (whole.lower(), whole.upper()) or {".", "-"} <= set(whole):
-        raise InputError(
-            f"expected aligned sequences in {path}, got capitals beside lower-case letters, or - beside a dot: these mark insertions in A2M and "
-            "A3M, so remove the lower-case letters and the dots, as the sites of the model have none"
-        )
-    lengths = sorted(map(len, found.values()))
-    if lengths[:1] != lengths[-1:]:
-        raise InputError(
-            f"expected aligned sequences of one length in {path}, got lengths from {lengths[0]} to {lengths[-1]}"
-        )
-    return np.array([list(row.upper().replace(".", "-")) for row in found.values()])
 
 
 def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
