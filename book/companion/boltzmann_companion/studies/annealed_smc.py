@@ -148,7 +148,12 @@ def annealed_smc(
     # Whole populations, as many as may walk together.
     size = max(1, path.chains_per_block // num_chains)
     blocks = walk_in_blocks(
-        walk, num_populations, path, generator, lambda chains: None, size
+        walk,
+        num_populations,
+        path,
+        generator,
+        on_step=lambda chains: None,
+        size=size,
     )
     log_weights, families, resampled, units = (
         torch.cat(parts) for parts in zip(*blocks, strict=True)
@@ -167,8 +172,10 @@ def _walk(
     generator: torch.Generator,
     on_step: OnStep,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Walk a block of populations; of each its log-weight, its families and how
-    often it was resampled, and the final units of all chains.
+    """Walk a block of populations.
+
+    Returns the log-weight of each, its families, how often it was resampled,
+    and the final units of all chains.
     """
     count = populations.stop - populations.start
     everyone = count * num_chains
