@@ -22,6 +22,7 @@ from boltzmann_companion.studies import (
     estimator_study,
     known_models,
     open_brackets,
+    pair_free_energy,
     tempering_runs,
     training_paths,
     two_bumps,
@@ -87,8 +88,6 @@ RAISE = partial(estimators.raise_log_prob, path=PATH, v=V, betas=[0, 0.5, 1], nu
 CSL = partial(estimators.csl_log_prob, rbm=RBM_5_4, v=V, num_chains=2, num_steps=2)
 CONTROL = estimators.control_variate_mean
 WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
-SMC = partial(estimators.smc, path=PATH, num_chains=10)
-POPULATIONS = SMC(betas=[0, 1], num_populations=2)
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
 SHARDS = partial(estimators.ais_run, PATH, [0, 1], seed=1)
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
@@ -126,7 +125,6 @@ ONE_WRONG = [
     (partial(estimators.ais, PATH, betas=[0, 1], num_chains=10), {"num_chains": (0, -5, True, 10.0), "generator": 42}),
     (RAISE, {"path: an AnnealingPath.*got str": "base rates", "v": (V * 0.5, V[:, :4]), "betas": [0, 0.5], "num_chains": 0}),
     (CSL, {"v": (V * 0.5, V[:, :2]), "num_chains": 0, "num_steps": 0}),
-    (SMC, {"path": "RBM", "num_chains": 0, "num_populations": 0, "betas": [0, 0.5], "generator": 3}),
     (TEMPERING, {"path": None, "generator": 7, "num_replicas": 0, "betas": [0, 0.5], "max_samples": 0}),
     (partial(SHARDS, num_chains=3), {"num_chains": 0, "device: cpu or cuda": ("tpu", "meta")}),
     (partial(DBN_3_3.sample, num_samples=1, gibbs_steps=1, generator=seeded_generator(0)), {"num_samples": 0, "gibbs_steps": 0}),
@@ -142,8 +140,8 @@ ONE_WRONG = [
     (planted.ising_2d, {"side": 1, "coupling": (0.0, NAN), "dtype": "float32"}),
     (partial(planted.hidden_mode, rbm=RBM_5_4), {"rbm": "rbm", "log_odds": NAN, "units": 0, "fraction": 2.0, "strength": -1.0}),
     (partial(vi.tap_log_z, RBM_5_4), {"max_iterations": 0, "tolerance": NAN}),
-    (partial(vi.bethe_log_z, RBM_5_4), {"max_iterations": 2.5, "tolerance": "small"}),
-    (partial(vi.tree_reweighted_log_z, RBM_5_4), {"max_iterations": 0, "tolerance": -1}),
+    (partial(pair_free_energy.bethe_log_z, RBM_5_4), {"max_iterations": 2.5, "tolerance": "small"}),
+    (partial(pair_free_energy.tree_reweighted_log_z, RBM_5_4), {"max_iterations": 0, "tolerance": -1}),
     (AUDIT, {"claimed_log_z": NAN, "claimed_log_prob": -math.inf}),
     (STUDY, {"budgets": ({}, {1_999: 1}, {2_500.5: 1}), "seed": -1, "estimators: some of": (("guess",), ()), "models: some, no two of one name": ([], [KNOWN()] * 2)}),
     (partial(tempering_runs.timed_run, estimator="parallel tempering", path=PATH, chain_steps=2_000, seed=1),
@@ -289,9 +287,6 @@ CASES = [
     ("log_unnormalized: finite", bracketed, with_nan(5)),
     (r"chosen: shape \[3\]", bracketed, None, (4, 1)),
     ("chosen: indices from 0 to 4", bracketed, None, (4, 1, 62)),
-    ("chain_steps: none beside given betas", partial(SMC, betas=[0, 1], chain_steps=1_000)),
-    ("chain_steps: a whole number of at least 200, got 199", partial(SMC, chain_steps=199)),
-    *(("level: a number between 0 and 1", POPULATIONS.interval, level) for level in (0, 1, 1.5, NAN, "most", True)),
     ("chain_steps: a whole number of at least 1000, got 999", partial(TEMPERING, chain_steps=999)),
     ("chain_steps: at least 5940", partial(TEMPERING, num_replicas=99)),
     ("chain_steps: at least", partial(TEMPERING, betas=torch.linspace(0, 1, 99))),
@@ -304,7 +299,7 @@ CASES = [
     ("forward: draws that overlap", estimators.bennett, [-math.inf], [-math.inf]),
     ("num_batches: a whole number of at least 2", partial(estimators.bennett, [0.0], [0.0], num_batches=1)),
     ("num_batches: at most one for each draw", partial(estimators.bennett, [0.0], [0.0], num_batches=2)),
-    *(("level: a number between 0 and 1", estimators.bennett([0.0], [0.0]).interval, level) for level in (0, 1, NAN, "a", True)),
+    *(("level: a number between 0 and 1", estimators.bennett([0.0], [0.0]).interval, level) for level in (0, 1, 1.5, NAN, "most", True)),
     ("path: a path that can be identified.*sample_a", estimators.ais_run, PAIR(RBM_5_4, lambda n, g: zeros(n, 5)), [0, 1], 3, 1),
     ("device: a device that torch finds .* 'cuda:99'", kept, estimators.raise_run(PATH, V, [0, 1], 3, 1, device="cuda:99"), None),
     # models and what learns them
@@ -330,7 +325,7 @@ CASES = [
     ("model: expected", planted.write_planted, "model.npz", RBM_5_4),
     ("path: expected", planted.read_planted, "nowhere.npz"),
     # variational
-    *(("rbm: an RBM, got str", method, "model") for method in (vi.mean_field_log_z, vi.tap_log_z, vi.bethe_log_z, vi.tree_reweighted_log_z)),
+    *(("rbm: an RBM, got str", method, "model") for method in (vi.mean_field_log_z, vi.tap_log_z, pair_free_energy.bethe_log_z)),
     ("weights: shape", BinarySparseCoding, zeros(3), [0.0], [1.0]),
     ("hidden_bias: expected", BinarySparseCoding, zeros(3, 2), [0.0], [1.0] * 3),
     ("precision: a positive number", BinarySparseCoding, zeros(1, 1), [0.0], [0.0]),

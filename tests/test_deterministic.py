@@ -7,12 +7,16 @@ import pytest
 import torch
 from enumeration import all_states, joint_log_table, log_z, normal, random_rbm
 
+from boltzmann_companion.studies.pair_free_energy import (
+    _PairModel,
+    bethe_log_z,
+    tree_reweighted_log_z,
+)
 from paperlib.estimators import exact_log_z
 from paperlib.mcmc import loopy_belief_propagation
 from paperlib.models import RBM, log_z_lower_bound
 from paperlib.models.bounds import mean_field_optima, search_points
-from paperlib.variational import bethe_log_z, mean_field_log_z, tap_log_z, tree_reweighted_log_z
-from paperlib.variational.log_z.pairs import _PairModel
+from paperlib.variational import mean_field_log_z, tap_log_z
 
 METHODS = {
     "mean field": mean_field_log_z,

@@ -8,6 +8,7 @@ import pytest
 import torch
 from enumeration import all_states, random_rbm
 
+from boltzmann_companion.studies.annealed_smc import annealed_smc
 from boltzmann_likelihood import planted
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import (
@@ -17,7 +18,6 @@ from paperlib.estimators import (
     exact_hidden_samples,
     parallel_tempering,
     raise_log_prob,
-    smc,
 )
 from paperlib.kernels import draw_bits
 from paperlib.models import DBN
@@ -45,7 +45,7 @@ WALKS = {
     "RAISE in float32": partial(raise_log_prob, SINGLE, V, BETAS, 61),
 }
 RUNS = WALKS | {
-    "SMC": partial(smc, SINGLE, 60, betas=BETAS, num_populations=3),
+    "SMC": partial(annealed_smc, SINGLE, BETAS, 60, 3),
     "tempering": partial(parallel_tempering, BaseRatePath(SMALL), 1_000),
     "CSL": partial(csl_log_prob, SMALL, all_states(5), 20, 3),
     "bound of a DBN": partial(dbn_lower_bound, DBN([SMALL, random_rbm(4, 3, 2)]), all_states(5), 0.0),

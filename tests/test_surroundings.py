@@ -22,7 +22,6 @@ from paperlib.estimators import (
     exact_log_z,
     parallel_tempering,
     raise_log_prob,
-    smc,
 )
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
@@ -56,7 +55,6 @@ OUTCOMES = {
     "ais": lambda wrap, seed: ais(BaseRatePath(model(wrap)), BETAS, 20, seed).log_weights,
     "raise": lambda wrap, seed: raise_log_prob(BaseRatePath(model(wrap)), ROWS, BETAS, 4, seed).log_weights,
     "csl": lambda wrap, seed: csl_log_prob(model(wrap), ROWS, 20, 5, seed),
-    "smc": lambda wrap, seed: smc(BaseRatePath(model(wrap)), 100, generator=seed).log_z,
     "tempering": lambda wrap, seed: parallel_tempering(BaseRatePath(model(wrap)), 20_000, seed, progress=False).log_z,
     "evaluate": lambda wrap, seed: evaluate(model(wrap), ROWS, steps=32, generator=seed).average.mean,
     "compare": lambda wrap, _: compare(model(wrap, 6), model(wrap, 6).to(dtype=torch.float64), ROWS).difference.mean,

@@ -20,6 +20,7 @@ from walks import THREE_WALKS, base_rates
 from paperlib.annealing import AnnealingPath, BaseRatePath
 from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
+from paperlib.estimators.resampling import systematic
 from paperlib.estimators.tempering import warnings as doubts
 from paperlib.estimators.tempering.replicas import Record, Replicas
 from paperlib.estimators.tempering.run import Plan, TemperingRun
@@ -453,3 +454,19 @@ def test_replicas_grow_with_the_budget_until_there_are_a_hundred_chains(
 ):
     assert Plan(chain_steps, None, None, 1_000).replicas_for(num_temperatures) == replicas
     assert Plan(chain_steps, None, 7, 1_000).replicas_for(num_temperatures) == 7
+
+
+def test_systematic_resampling_takes_each_chain_as_often_as_its_share_demands():
+    shares = torch.tensor([0.45, 0.3, 0.2, 0.05, 0.0], dtype=torch.float64)
+    index = systematic(shares.log().repeat(2_000, 1), seeded_generator(7))
+    counts = torch.stack([(index == chain).sum(1) for chain in range(5)], 1).double()
+    expected = 5 * shares
+    assert ((counts >= expected.floor()) & (counts <= expected.ceil())).all()
+    # a count is one of two neighbouring numbers: its standard deviation is at most a half
+    assert ((counts.mean(0) - expected).abs() < 4 * 0.5 / math.sqrt(2_000)).all()
+
+
+def test_every_population_is_resampled_by_its_own_weights():
+    log_weights = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.0, -50.0, -50.0, -50.0]]).double()
+    index = systematic(log_weights, seeded_generator(8))
+    assert index.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]

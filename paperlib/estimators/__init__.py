@@ -27,8 +27,6 @@ from paperlib.estimators.reverse_ais import ReverseEstimate as ReverseEstimate
 from paperlib.estimators.reverse_ais import raise_log_prob as raise_log_prob
 from paperlib.estimators.shards import ais_run as ais_run
 from paperlib.estimators.shards import raise_run as raise_run
-from paperlib.estimators.smc.smc import SMCEstimate as SMCEstimate
-from paperlib.estimators.smc.smc import smc as smc
 from paperlib.estimators.tempering.bennett import BennettEstimate as BennettEstimate
 from paperlib.estimators.tempering.bennett import bennett as bennett
 from paperlib.estimators.tempering.tempering import TemperingEstimate as TemperingEstimate

@@ -8,11 +8,9 @@ from paperlib.variational.em import learn_sparse_coding as learn_sparse_coding
 from paperlib.variational.learned_ista import ThresholdNetwork as ThresholdNetwork
 from paperlib.variational.learned_ista import ista as ista
 from paperlib.variational.learned_ista import learn_ista as learn_ista
-from paperlib.variational.log_z.pairs import bethe_log_z as bethe_log_z
-from paperlib.variational.log_z.pairs import tree_reweighted_log_z as tree_reweighted_log_z
-from paperlib.variational.log_z.units import LogZApproximation as LogZApproximation
-from paperlib.variational.log_z.units import mean_field_log_z as mean_field_log_z
-from paperlib.variational.log_z.units import tap_log_z as tap_log_z
+from paperlib.variational.log_z import LogZApproximation as LogZApproximation
+from paperlib.variational.log_z import mean_field_log_z as mean_field_log_z
+from paperlib.variational.log_z import tap_log_z as tap_log_z
 from paperlib.variational.map_inference import learn_dictionary as learn_dictionary
 from paperlib.variational.map_inference import map_codes as map_codes
 from paperlib.variational.mean_field import MeanFieldTrace as MeanFieldTrace

@@ -56,9 +56,9 @@ KERNEL = f"{PATHS}every_draw_of_a_transition_makes_up_the_enumerated_kernel[{{}}
 AIS_DRAWS = f"{PATHS}every_draw_of_ais_makes_up_the_models_own_partition_function[{{}}]"
 RAISE_DRAWS = f"{PATHS}every_draw_of_raise_makes_up_the_annealing_model[{{}}]"
 MODELS = "tests/test_evaluate_models.py::test_"
-TEMPERING, STEP, BENNETT, SMC, CERTIFIED = (
+TEMPERING, STEP, BENNETT, CERTIFIED = (
     f"tests/test_{name}.py::test_"
-    for name in ("tempering", "tempering_step", "bennett", "smc", "certified")
+    for name in ("tempering", "tempering_step", "bennett", "certified")
 )
 EVALUATE, SCALES, TRAINING = (
     f"tests/test_{name}.py::test_" for name in ("evaluate", "scales", "training_likelihood")
@@ -246,14 +246,9 @@ GROUPS = {
             f"{BENNETT}intervals_cover_as_often_as_they_say",
         ),
         mutant(
-            "weights kept when a population is resampled",
-            "estimators/smc/smc.py: log_weights = log_weights.where(~uneven[:, None], «0.0→log_weights»)",
-            f"{SMC}estimates_of_populations_are_unbiased_on_every_backend[float64-RBM]",
-        ),
-        mutant(
             "resampling by the square roots of the weights",
-            "estimators/smc/resampling.py: torch.searchsorted(«log_weights→(0.5 * log_weights)».softmax(1).cumsum(1), places)",
-            f"{SMC}systematic_resampling_takes_each_chain_as_often_as_its_share_demands",
+            "estimators/resampling.py: torch.searchsorted(«log_weights→(0.5 * log_weights)».softmax(1).cumsum(1), places)",
+            f"{TEMPERING}systematic_resampling_takes_each_chain_as_often_as_its_share_demands",
         ),
         mutant(
             "Bennett's error of draws that do not overlap is stated",

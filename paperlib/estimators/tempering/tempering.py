@@ -42,7 +42,7 @@ from paperlib.estimators.estimate import (
     below_bound,
     require_finite_log_weights,
 )
-from paperlib.estimators.smc.resampling import systematic
+from paperlib.estimators.resampling import systematic
 from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.estimators.tempering.replicas import Record
 from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
@@ -312,5 +312,4 @@ def _target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator
     if bool((weights - 1).abs().max() < 1e-12):
         return flat
     logs = log_weights.flatten()[None].to(generator.device)
-    every = torch.ones(1, dtype=torch.bool, device=generator.device)
-    return flat[systematic(logs, every, generator)[0].to(flat.device)]
+    return flat[systematic(logs, generator)[0].to(flat.device)]

@@ -20,23 +20,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import torch
 
+from boltzmann_companion.studies.annealed_smc import PopulationEstimate, annealed_smc
 from boltzmann_companion.studies.known_models import KnownModel
+from boltzmann_companion.studies.pilot_schedules import pilot_schedule
 from paperlib.annealing import AnnealingPath, BaseRatePath, mean_field_bias
 from paperlib.annealing.schedules import uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
-    SMCEstimate,
     TemperingEstimate,
     ais,
     importance_sampling,
     parallel_tempering,
-    smc,
 )
 from paperlib.numerics import student_quantile
 
@@ -52,6 +52,8 @@ YARDSTICK = "AIS"
 AIS_CHAINS = 100
 
 _POPULATIONS, _FEWEST_CHAINS = 10, 20
+# The pilot of SMC may spend one part in this many of the budget.
+_PILOT_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,12 @@ def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> An
 
 
 def _smc(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    return _of_estimate(populations(_base_rates(model), budget, generator))
+    return _of_estimate(*populations(_base_rates(model), budget, generator))
 
 
 def _parallel_tempering(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate = parallel_tempering(_base_rates(model), budget, generator, progress=False)
-    return _of_estimate(estimate)
+    return _of_estimate(estimate, estimate.chain_steps)
 
 
 def anneal(
@@ -125,23 +127,31 @@ def anneal(
     return estimate, steps * AIS_CHAINS
 
 
-def populations(path: AnnealingPath[Any], budget: int, generator: torch.Generator) -> SMCEstimate:
-    """SMC with populations as large as the budget allows."""
-    return smc(
-        path,
-        max(_FEWEST_CHAINS, round(math.sqrt(budget) / 5)),
-        generator,
-        progress=False,
-        chain_steps=budget,
-        num_populations=_POPULATIONS,
-    )
+def populations(
+    path: AnnealingPath[Any], budget: int, generator: torch.Generator
+) -> tuple[PopulationEstimate, int]:
+    """SMC with populations as large as the budget allows, and the transitions that it made.
+
+    A pilot finds betas. As many steps as the rest of the budget allows are then spread over the distance that it has measured.
+    """
+    num_chains = max(_FEWEST_CHAINS, round(math.sqrt(budget) / 5))
+    everyone = _POPULATIONS * num_chains
+    most_steps = max(1, budget // (_PILOT_SHARE * num_chains))
+    pilot = pilot_schedule(path, num_chains, generator, most_steps)
+    betas = pilot.spread(max(1, (budget - pilot.chain_steps) // everyone))
+    estimate = annealed_smc(path, betas, num_chains, _POPULATIONS, generator)
+    if not pilot.complete:
+        note = (
+            f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, and the betas beyond are guessed; "
+            "use a larger budget."
+        )
+        estimate = replace(estimate, warnings=(*estimate.warnings, note))
+    return estimate, pilot.chain_steps + everyone * (len(betas) - 1)
 
 
-def _of_estimate(estimate: SMCEstimate | TemperingEstimate) -> Answer:
+def _of_estimate(estimate: PopulationEstimate | TemperingEstimate, spent: int) -> Answer:
     intervals = tuple(estimate.interval(level) for level in LEVELS)
-    return Answer(
-        estimate.log_z, estimate.std_error, intervals, estimate.warnings, estimate.chain_steps
-    )
+    return Answer(estimate.log_z, estimate.std_error, intervals, estimate.warnings, spent)
 
 
 def _of_weights(estimate: PartitionEstimate, spent: int) -> Answer:

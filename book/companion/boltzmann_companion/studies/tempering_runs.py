@@ -19,6 +19,7 @@ from scipy.special import fdtri
 from torch import Tensor
 from tqdm import tqdm
 
+from boltzmann_companion.studies.annealed_smc import PopulationEstimate
 from boltzmann_companion.studies.budgeted_estimators import AIS_CHAINS, anneal, populations
 from boltzmann_likelihood.evaluation.annealing_runs import CHAINS_PER_VECTOR
 from paperlib.annealing import AnnealingPath
@@ -27,7 +28,6 @@ from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators import (
     PartitionEstimate,
-    SMCEstimate,
     TemperingEstimate,
     parallel_tempering,
     raise_log_prob,
@@ -193,7 +193,8 @@ def _ais(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
 
 
 def _smc(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
-    return _answer(populations(path, steps, seeded_generator(seed, path.device)), 0.95)
+    estimate = populations(path, steps, seeded_generator(seed, path.device))[0]
+    return _answer(estimate, 0.95)
 
 
 def _raise(
@@ -215,7 +216,7 @@ def _of_raise(images: Tensor | None) -> Tensor:
 
 
 def _answer(
-    estimate: TemperingEstimate | SMCEstimate | PartitionEstimate, width: float
+    estimate: TemperingEstimate | PopulationEstimate | PartitionEstimate, width: float
 ) -> dict[str, Any]:
     """What both say; `width` is the level of parallel tempering's interval, or half the width of AIS's in standard errors."""
     return {

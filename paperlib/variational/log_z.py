@@ -1,8 +1,7 @@
 """ln Z of an RBM from the means of single units: naive mean field, and the Thouless-Anderson-Palmer (TAP) corrections to it.
 
-No approximation of ln Z in this folder samples or follows a path. Each replaces the model's distribution by something with few
-parameters, and evaluates a free energy there. Section 6 of Salakhutdinov & Murray (2008) names them as the alternatives to AIS and says
-that they are inaccurate.
+Neither samples or follows a path. Each replaces the model's distribution by something with few parameters, and evaluates a free energy
+there. Section 6 of Salakhutdinov & Murray (2008) names them among the alternatives to AIS, and says that they are inaccurate.
 
 *TAP* corrects mean field for how units respond to each other. With the means held fixed, the free energy is expanded in the weights
 (Plefka 1982; Georges & Yedidia 1991). For two layers of units in {0, 1}, with means m, variances s = m (1 - m) and third central moments

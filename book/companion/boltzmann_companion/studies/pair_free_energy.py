@@ -27,6 +27,8 @@ a tree has D + M - 1 of the D M edges. F is then concave, so that its maximum li
 
 The right side is an upper bound at **every** m, converged or not, and is the value returned. The last sum is the gap; it goes to zero as F
 is maximised.
+
+Used in chapter: which-estimator-tells-the-truth.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from torch import Tensor
 from paperlib.models import RBM
 from paperlib.numerics import bernoulli_entropy, softplus
 from paperlib.validation import require_count
-from paperlib.variational.log_z.units import (
+from paperlib.variational.log_z import (
     LogZApproximation,
     as_double,
     best_fixed_point,

@@ -8,6 +8,8 @@ has fallen to a set fraction of N, and is found by bisection. -ln(CESS / N) is c
 of a distance along the path, so a schedule with another number of steps divides the same distance equally.
 
 The chains that walk afterwards are new ones and follow a fixed schedule, so the choice of betas causes no bias.
+
+Used in chapters: own-images-weights-and-seeds, which-estimator-tells-the-truth, tempering-and-bennetts-ratio.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.errors import InputError
-from paperlib.estimators.smc.resampling import effective_part, systematic
-from paperlib.threads import OnStep
+from paperlib.estimators.resampling import systematic
+from paperlib.numerics import effective_sample_size
 
 _MAX_BISECTIONS = 60
 # The step need only be accurate to a few per cent.
@@ -64,13 +66,15 @@ class PilotSchedule:
 def pilot_schedule(
     path: AnnealingPath[Any],
     num_chains: int,
-    fraction: float,
-    threshold: float,
     generator: torch.Generator,
-    on_step: OnStep,
     most_steps: int | None = None,
+    fraction: float = 0.9,
+    threshold: float = 0.5,
 ) -> PilotSchedule:
-    """Walk one population, finding its betas on the way."""
+    """Walk one population, finding its betas on the way.
+
+    CESS / N falls to `fraction` in each step. The population is resampled when fewer effective chains than `threshold` of all are left.
+    """
     state = path.sample_start(num_chains, generator)
     log_weights = torch.zeros(1, num_chains, dtype=torch.float64, device=path.device)
     betas, distances = [0.0], []
@@ -79,12 +83,10 @@ def pilot_schedule(
         betas.append(beta)
         distances.append(float(np.sqrt(max(-np.log(part), 1e-30))))
         log_weights = log_weights + ratio
-        uneven = effective_part(log_weights) < threshold
-        if bool(uneven.any()):
-            state = path.select(state, systematic(log_weights, uneven, generator).flatten())
+        if effective_sample_size(log_weights).item() < threshold * num_chains:
+            state = path.select(state, systematic(log_weights, generator).flatten())
             log_weights = torch.zeros_like(log_weights)
         state = path.transition(state, beta, generator)
-        on_step(num_chains)
     return PilotSchedule(betas, distances, num_chains * len(distances))
 
 

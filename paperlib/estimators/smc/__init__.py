@@ -1,1 +1,0 @@
-"""Annealing with resampling: sequential Monte Carlo and its pilot runs."""
