@@ -194,7 +194,7 @@ def audit(
     of_average = claimed_log_z is None
     if claimed_log_z is None:
         assert claimed_log_prob is not None
-        claimed_log_z = _mean(found) + found.log_z_of_certain - claimed_log_prob + log_z_offset
+        claimed_log_z = _mean(found) - claimed_log_prob + log_z_offset
     return audit_evaluation(
         model, prepared.rows, found, claimed_log_z, tolerance, log_z_offset, of_average
     )
@@ -239,7 +239,6 @@ def audit_evaluation(
     >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
-    log_z_offset += found.log_z_of_certain
     mean, log_z = _mean(found), found.known_log_z[0]
     if not math.isfinite(mean + log_z):
         raise InputError(
@@ -280,7 +279,7 @@ def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tupl
     ]
     mass = _proven_log_p(model, images, found)
     if mass is not None:
-        low = _mass(images, mass) - found.log_z_of_certain - model.largest_rounding
+        low = _mass(images, mass) - model.largest_rounding
         proven.append(Bound("the mass of the test images", low))
     certified = certified_lower_bound(best.log_weights, _CERTIFIED) - off
     name = f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,"
@@ -293,7 +292,7 @@ def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -
     double = model.to(dtype=torch.float64)
     if not found.unnormalized.draws:
         if torch.float64 in (model.dtype, found.dtype):
-            return found.log_unnormalized + found.log_z_of_certain
+            return found.log_unnormalized
         return double.exact_log_unnormalized(images)
     return double.variational_bound(images) if model.bound_is_proven else None
 
