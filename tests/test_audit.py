@@ -80,7 +80,9 @@ TRUTH = log_z(SMALL)
 def test_the_reason_is_what_is_known_and_no_guess(off):
     """An arbitrary claim fits one of eighteen round numbers by chance."""
     found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=TRUTH + off)
-    assert found.reason == f"ln Z = {TRUTH + off:.2f} is above {TRUTH:.2f}, what enumeration proves."
+    assert (
+        found.reason == f"ln Z = {TRUTH + off:.2f} is above {TRUTH:.2f}, what enumeration proves."
+    )
 
 
 @pytest.mark.usefixtures("_estimated")
