@@ -135,8 +135,8 @@ def evaluate(
     record = as_dict(result, job.binarization)
     record["run"] = job.record("evaluate", {"model": model}, [result], {})
     if found.stored_log_z is not None:
-        weights = options["weights"]
-        kept = test_images if weights is None else test_images[weights > 0]
+        image_weights = options["weights"]
+        kept = test_images if image_weights is None else test_images[image_weights > 0]
         stored = audit_evaluation(
             moved, kept, result, found.stored_log_z, log_z_offset=found.log_z_offset
         )
