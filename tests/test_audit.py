@@ -21,7 +21,7 @@ from boltzmann_likelihood.evaluation.audit import (
 )
 from boltzmann_likelihood.evaluation.evaluation import AnnealingRuns
 from boltzmann_likelihood.evaluation.report import describe_comparison
-from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Doubt, Evaluation, Judgement
+from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Doubt, Judgement
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z, upper_bound_from_reached
 from paperlib.models import RBM
@@ -75,50 +75,15 @@ def test_an_average_above_0_is_impossible_before_all_else(claim):
 
 
 TRUTH = log_z(SMALL)
-MANY = draws(SMALL, 300, 1)
-AVERAGE = (SMALL.log_unnormalized(MANY) - TRUTH).mean().item()
 
 
-@pytest.mark.parametrize(
-    ("claim", "told"),
-    [
-        ({"claimed_log_z": TRUTH + 5 * math.log(2)}, "off by 3.47, ln 2 for each hidden unit"),
-        ({"claimed_log_z": TRUTH - 5 * math.log(2)}, "off by 3.47, ln 2 for each hidden unit"),
-        ({"claimed_log_z": TRUTH + 5 * math.log(4)}, "off by 6.93, ln 4 for each hidden unit"),
-        ({"claimed_log_z": TRUTH + 8 * math.log(2)}, "off by 5.55, ln 2 for each visible unit"),
-        ({"claimed_log_z": TRUTH + math.log(500)}, "off by ln 500, of chains or steps"),
-        ({"claimed_log_z": TRUTH - math.log(200)}, "off by ln 200, of chains or steps"),
-        ({"claimed_log_z": TRUTH / 8}, "per visible unit"),
-        ({"claimed_log_prob": round(AVERAGE / 8, 2)}, "per visible unit"),
-        ({"claimed_log_prob": AVERAGE * 300}, "a sum over the images"),
-        ({"claimed_log_prob": -AVERAGE}, "of the other sign"),
-        ({"claimed_log_prob": AVERAGE - 5 * math.log(2)}, "off by 3.47, ln 2 for each hidden unit"),
-        ({"claimed_log_z": TRUTH + 1}, None),
-        ({"claimed_log_z": TRUTH - 3.2}, None),
-        ({"claimed_log_prob": AVERAGE - 2}, None),
-        ({"claimed_log_prob": AVERAGE}, None),
-    ],
-)
-@pytest.mark.parametrize("digits", [2, 9])
-def test_usual_mistakes_are_told(claim, told, digits):
-    found = audited(SMALL, MANY, **{name: round(value, digits) for name, value in claim.items()})
-    mistake = found.reason.partition(" Likely mistake: it is ")[2]
-    assert mistake == ("" if told is None else f"{told}.")
-
-
-@pytest.mark.usefixtures("_estimated")
-def test_no_mistake_is_told_where_the_estimate_is_too_uncertain(monkeypatch):
-    """The same claims with an interval that is half as wide as one that would fit any claim of this kind, and with twice that."""
-    estimated = audited(SMALL, MANY, claimed_log_z=TRUTH).evaluation
-    low, high = estimated.log_z_interval(0.997)
-    for size, slack in ((5 * math.log(2), 0.1), (math.log(500), 0.01)):
-        apart = size if slack == 0.1 else math.log(2)
-        for part, told in ((0.5, True), (2.0, False)):
-            half = part * (apart / 20 - slack)
-            around = (low + high) / 2 - half, (low + high) / 2 + half
-            monkeypatch.setattr(Evaluation, "log_z_interval", lambda *_, around=around: around)
-            found = audit_evaluation(SMALL, MANY, estimated, sum(around) / 2 + size)
-            assert ("Likely mistake: it is off by" in found.reason) == told, (size, part)
+@pytest.mark.parametrize("off", [math.log(20_000), 5 * math.log(2)])
+def test_the_reason_is_what_is_known_and_no_guess(off):
+    """An arbitrary claim fits one of eighteen round numbers by chance."""
+    found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=TRUTH + off)
+    assert (
+        found.reason == f"ln Z = {TRUTH + off:.2f} is above {TRUTH:.2f}, what enumeration proves."
+    )
 
 
 @pytest.mark.usefixtures("_estimated")

@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import typer
@@ -11,7 +13,7 @@ from typer.testing import CliRunner
 
 import paperlib
 from boltzmann_likelihood.cli import _OF_THE_BOOK, app
-from boltzmann_likelihood.cli_options import Job, _said_of_parameters
+from boltzmann_likelihood.cli_options import Job
 
 
 def command_that(raises):
@@ -70,7 +72,6 @@ def test_an_interruption_has_neither_traceback_nor_blame():
 
 
 def test_every_argument_and_option_says_what_it_is():
-    """A name that the docstring spells differently would go without help."""
     commands = typer.main.get_command(app).commands
     own = ["evaluate", "audit", "compare", "training"]
     assert list(commands)[:4] == own
@@ -88,13 +89,45 @@ def test_no_bracket_of_a_help_text_is_taken_for_markup(monkeypatch):
     """It would not be printed."""
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 2_000)
     printed = " ".join(CliRunner().invoke(app, ["evaluate", "--help"]).stdout.split())
-    assert [text for _, text in _said_of_parameters(Job).values() if text not in printed] == []
+    options = typer.main.get_command(app).commands["evaluate"].params
+    assert [
+        option.name for option in options if option.help.replace("\\[", "[") not in printed
+    ] == []
     for name, command in typer.main.get_command(app).commands.items():
         for text in (command.help, *(parameter.help for parameter in command.params)):
             assert not re.search(r"(?<!\\)\[[a-z]", text), (name, text)
 
 
-def test_a_paragraph_of_a_help_text_has_no_line_of_its_docstring():
+def test_the_options_of_a_job_are_the_same_in_every_command():
+    """With the defaults of `Job`, and each in the field of its name."""
+    commands = typer.main.get_command(app).commands
+    expected = {field.name: field.default for field in fields(Job) if field.name != "data"}
+    for name in ("evaluate", "audit", "compare", "training"):
+        options = {option.name: option.default for option in commands[name].params}
+        assert expected.items() <= options.items(), name
+
+
+ALL_OPTIONS = {
+    "data": Path("t.npy"), "train": Path("u.npy"), "weights": Path("w.npy"), "binarize": 3, "threshold": 0.5, "names": "weights=W",
+    "minutes": 0.25, "steps": 64, "tempering_steps": 5_000, "seed": 7, "device": "cpu", "json": Path("r.json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("models", ["evaluate m", "audit m", "compare m n", "training m n"])
+def test_every_option_reaches_its_field(models, monkeypatch):
+    reached = []
+
+    def stop(job, *_, **__):
+        reached.append(job)
+        raise typer.Exit
+
+    monkeypatch.setattr("boltzmann_likelihood.cli.require_files", stop)
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in ALL_OPTIONS.items()]
+    CliRunner().invoke(app, [*models.split(), *words])
+    assert reached == [Job(**ALL_OPTIONS)]
+
+
+def test_a_paragraph_of_a_help_text_is_one_line():
     """It would be broken in the middle of a terminal's line."""
     commands = typer.main.get_command(app).commands
     lines = [line for command in commands.values() for line in command.help.split("\n\n")]

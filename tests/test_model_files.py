@@ -336,7 +336,7 @@ REFUSED = {
     "two RBMs that are no DBN": (as_pt({"rbm_am": TENSORS, "rbm_ph": TENSORS}), "", "expected"),
     "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "", "a Git LFS pointer"),
     "a web page": (b"<!DOCTYPE html><title>Not found</title>", "", "a web page"),
-    "JLD2": (b"HDF5-based Julia Data Format, version 0.1.1".ljust(512, b"\0") + as_hdf5({"x": W}), "", "a JLD2 file: write"),
+    "JLD2": (b"HDF5-based Julia Data Format, version 0.1.1".ljust(512, b"\0") + as_hdf5({"x": W}), "", "which is none of these"),
     "Julia, version": (julia(rbm_hdf5_file_format_version="2.0.0"), "", "version 1.0.0 in .*, got 2.0.0"),
     "Julia, kind": (julia(rbm_type="CenteredRBM"), "", "expected rbm_type RBM in .*, got CenteredRBM"),
     "Julia, visible": (julia(visible_type="ReLU"), "", "Binary or Spin visible units in .*, got ReLU"),

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from enumeration import random_rbm
+from enumeration import joint_log_table, log_z, random_rbm
 
 from boltzmann_likelihood.evaluation import audit_evaluation, compare, evaluate, evaluate_training
 from boltzmann_likelihood.evaluation.audit import IMPOSSIBLE
 from boltzmann_likelihood.evaluation.averages import ImageAverage
-from boltzmann_likelihood.evaluation.precision import evaluated
-from boltzmann_likelihood.evaluation.report import describe, describe_training
+from boltzmann_likelihood.evaluation.precision import chain_dtype
+from boltzmann_likelihood.evaluation.report import as_dict, describe, describe_training
 from boltzmann_likelihood.evaluation.result import FinishedRuns
 from boltzmann_likelihood.evaluation.verdict import impossible
 from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
 from paperlib.models import RBM
 from paperlib.numerics import all_states, seeded_generator
 
@@ -161,8 +162,8 @@ def test_comparisons_hold_at_all_scales():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [1e2, 1e5, 1e8, 1e12, 1e17])
-def test_constant_pixels_cost_no_digits(size, dtype):
-    """Pixels that no hidden unit sees, and one that is always on, seen by all: the rest is evaluated as without them, in float32."""
+def test_constant_pixels_are_evaluated_or_refused(size, dtype):
+    """Pixels that no hidden unit sees, and one that is always on, seen by all: the rest is evaluated as without them."""
     case = known(4, 30, dtype, usual=1.0)
     width, units = case.rbm.weights.shape
     seen = torch.randn(units, generator=seeded_generator(2)).to(dtype)
@@ -173,15 +174,44 @@ def test_constant_pixels_cost_no_digits(size, dtype):
     constant = torch.tensor([1.0, 0, 0, 1, 1]).expand(len(case.images), -1)
     images = torch.cat([case.images, constant], 1)
     options = {"steps": 64, "tempering_steps": 5_000, "progress": False}
+    if size >= 1e12:
+        with pytest.raises(InputError, match=r"^model: expected weights and biases of which ln p"):
+            evaluate(with_pixels, images, generator=seeded_generator(1), **options)
+        return
     found = evaluate(with_pixels, images, generator=seeded_generator(1), **options)
+    assert found.trustworthy
     assert not wrong(found.average, case.mean)
-    assert found.dtype == torch.float32 or size == 1e2
-    log_z = found.known_log_z[0] + found.log_z_of_certain
-    assert log_z == pytest.approx(case.log_z + 3 * size, rel=1e-6, abs=0.5)
+    assert found.dtype == (torch.float32 if size == 1e2 else torch.float64)
+    assert found.known_log_z[0] == pytest.approx(case.log_z + 3 * size, abs=0.5)
     assert found.num_visible == width + 5
 
 
-def test_a_pixel_that_is_not_as_it_should_be_is_not_set_aside():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bias", [0.0, 2e6, -2e6])
+def test_what_is_evaluated_is_the_model_itself(bias, dtype):
+    """ln Z and ln p*(v) are those of the model that is asked about, exact and estimated, with one pixel of any bias too."""
+    rbm = random_rbm(9, 6, seed=3)
+    visible = rbm.visible_bias.clone()
+    visible[4] += bias
+    rbm = RBM(rbm.weights, visible, rbm.hidden_bias).to(dtype=dtype)
+    log_p = joint_log_table(rbm).logsumexp(1)
+    drawn = log_p.softmax(0).multinomial(40, replacement=True, generator=seeded_generator(1))
+    images, log_p = all_states(9)[drawn], log_p[drawn]
+    exact = evaluate(rbm, images)
+    assert exact.exact.log_z == exact.known_log_z[0] == exact_log_z(rbm)
+    assert exact.exact.log_z == pytest.approx(log_z(rbm), rel=1e-14)
+    assert torch.allclose(exact.log_unnormalized, log_p, rtol=1e-14, atol=1e-12)
+    assert as_dict(exact)["exact"]["log_z"] == exact.exact.log_z
+    options = {"steps": 64, "tempering_steps": 5_000, "exact": False, "progress": False}
+    found = evaluate(rbm, images, generator=seeded_generator(1), **options)
+    assert found.dtype == (torch.float64 if bias else torch.float32)
+    assert found.trustworthy
+    low, high = found.log_z_interval(0.9999)
+    assert low < exact.exact.log_z < high < low + 1
+    assert torch.allclose(found.log_unnormalized, log_p, rtol=1e-14, atol=1e-5)
+
+
+def test_a_pixel_that_is_not_always_as_its_bias_says():
     case = known(4, 5, torch.float64, usual=1.0)
     rbm = RBM(
         torch.cat([case.rbm.weights, torch.zeros(1, 5).double()]),
@@ -243,8 +273,8 @@ def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
     weights, visible = rbm.weights.clone(), rbm.visible_bias.clone()
     weights[0, 0], visible[5] = weight, bias
     # images in which no unit is always on
-    found = evaluated(RBM(weights, visible, rbm.hidden_bias), torch.eye(rbm.num_visible))
-    assert found.dtype == (torch.float32 if enough else torch.float64)
+    found = RBM(weights, visible, rbm.hidden_bias)
+    assert chain_dtype(found) == (torch.float32 if enough else torch.float64)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -206,9 +206,9 @@ def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_pa
     assert any(file.read_bytes() != left for file in tmp_path.rglob(f"*{suffix}"))
 
 
-def test_help_without_docstrings_says_so():
-    words = [sys.executable, "-OO", "-m", "paperlib", "evaluate", "--help"]
-    assert (
-        "leaves docstrings out"
-        in subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    )
+def test_help_needs_no_docstrings():
+    words = ["-m", "paperlib", "evaluate", "--help"]
+    run = partial(subprocess.run, capture_output=True, text=True, check=True)
+    without = run([sys.executable, "-OO", *words]).stdout
+    assert "The average test log-probability of a model" in without
+    assert without == run([sys.executable, *words]).stdout

@@ -15,7 +15,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from boltzmann_likelihood.cli_options import Job, ModelArgument, command, require_files
+from boltzmann_likelihood.cli_options import (
+    BinarizeOption,
+    DataOption,
+    DeviceOption,
+    Job,
+    JsonOption,
+    MinutesOption,
+    ModelArgument,
+    NamesOption,
+    SeedOption,
+    StepsOption,
+    TemperingStepsOption,
+    ThresholdOption,
+    TrainOption,
+    WeightsOption,
+    require_files,
+)
 from paperlib import __version__, storage
 from paperlib.errors import InputError, ReproductionError
 
@@ -54,22 +70,43 @@ app = typer.Typer(
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 
-@command(app)
+@app.command(
+    help="The average test log-probability of a model, with its error and a verdict on it.\n\n"
+    "Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, "
+    "two other estimates, are looked at for reasons to doubt it. Ctrl-C ends the run with the estimate "
+    "so far."
+)
 def evaluate(
-    model: ModelArgument, job: Job, *, tolerance: float = 0.01, plot: Path | None = None
+    model: ModelArgument,
+    data: DataOption,
+    train: TrainOption = None,
+    weights: WeightsOption = None,
+    binarize: BinarizeOption = None,
+    threshold: ThresholdOption = None,
+    names: NamesOption = None,
+    minutes: MinutesOption = 2.0,
+    steps: StepsOption = None,
+    tempering_steps: TemperingStepsOption = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json: JsonOption = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            metavar="NATS",
+            help="Stop before the minutes are over where a trusted interval is no wider.",
+        ),
+    ] = 0.01,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. For an "
+            "exact value, draws ln p(v) of the test images.",
+        ),
+    ] = None,
 ) -> None:
-    """The average test log-probability of a model, with its error and a verdict on it.
-
-    Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, two other estimates, are looked at for
-    reasons to doubt it. Ctrl-C ends the run with the estimate so far.
-
-    Parameters
-    ----------
-    tolerance : NATS
-        Stop before the minutes are over where a trusted interval is no wider.
-    plot : FILE
-        Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.
-    """
+    """Evaluate a model."""
     from boltzmann_likelihood.evaluation import evaluate as evaluate_model
     from boltzmann_likelihood.evaluation.audit import audit_evaluation
     from boltzmann_likelihood.evaluation.picture import plot as plot_evaluation
@@ -80,6 +117,20 @@ def evaluate(
         describe_stored,
     )
 
+    job = Job(
+        data=data,
+        train=train,
+        weights=weights,
+        binarize=binarize,
+        threshold=threshold,
+        names=names,
+        minutes=minutes,
+        steps=steps,
+        tempering_steps=tempering_steps,
+        seed=seed,
+        device=device,
+        json=json,
+    )
     require_files(job, {"model": model}, plot=plot)
     [found] = job.read_models(model)
     test_images, options = _inputs(job, found)
@@ -89,8 +140,8 @@ def evaluate(
     record = as_dict(result, job.binarization)
     record["run"] = job.record("evaluate", {"model": model}, [result], {})
     if found.stored_log_z is not None:
-        weights = options["weights"]
-        kept = test_images if weights is None else test_images[weights > 0]
+        image_weights = options["weights"]
+        kept = test_images if image_weights is None else test_images[image_weights > 0]
         stored = audit_evaluation(
             moved, kept, result, found.stored_log_z, log_z_offset=found.log_z_offset
         )
@@ -100,33 +151,60 @@ def evaluate(
     _write("plot", plot, lambda file: plot_evaluation(result).savefig(file))
 
 
-@command(app, own_after="train")
+@app.command(
+    help="Can this ln Z, or this test log-probability, be true? Impossible, not supported, or "
+    "consistent.\n\n"
+    "Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for "
+    "consistent, 3 for not supported, and 4 for impossible; 2 means an input that cannot be used."
+)
 def audit(
     model: ModelArgument,
-    job: Job,
-    *,
-    claimed_log_z: float | None = None,
-    claimed_log_prob: float | None = None,
-    tolerance: float = 0.1,
+    data: DataOption,
+    train: TrainOption = None,
+    claimed_log_z: Annotated[
+        float | None,
+        typer.Option(metavar="NATS", help="The ln Z in question, of the model as the file has it."),
+    ] = None,
+    claimed_log_prob: Annotated[
+        float | None,
+        typer.Option(metavar="NATS", help="Or the average ln p(v) of the test images in question."),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            metavar="NATS", help="How far off a claim may be and still count as consistent."
+        ),
+    ] = 0.1,
+    weights: WeightsOption = None,
+    binarize: BinarizeOption = None,
+    threshold: ThresholdOption = None,
+    names: NamesOption = None,
+    minutes: MinutesOption = 2.0,
+    steps: StepsOption = None,
+    tempering_steps: TemperingStepsOption = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json: JsonOption = None,
 ) -> None:
-    """Can this ln Z, or this test log-probability, be true? Impossible, not supported, or consistent.
-
-    Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported,
-    and 4 for impossible; 2 means an input that cannot be used.
-
-    Parameters
-    ----------
-    claimed_log_z : NATS
-        The ln Z in question, of the model as the file has it.
-    claimed_log_prob : NATS
-        Or the average ln p(v) of the test images in question.
-    tolerance : NATS
-        How far off a claim may be and still count as consistent.
-    """
+    """Audit a claimed ln Z or average log-probability."""
     from boltzmann_likelihood.evaluation import audit as audit_claim
     from boltzmann_likelihood.evaluation.audit import EXIT_CODES
     from boltzmann_likelihood.evaluation.report import as_dict, audit_verdict, describe_audit
 
+    job = Job(
+        data=data,
+        train=train,
+        weights=weights,
+        binarize=binarize,
+        threshold=threshold,
+        names=names,
+        minutes=minutes,
+        steps=steps,
+        tempering_steps=tempering_steps,
+        seed=seed,
+        device=device,
+        json=json,
+    )
     require_files(job, {"model": model})
     claims = {
         "claimed-log-z": claimed_log_z,
@@ -157,15 +235,46 @@ def audit(
     raise typer.Exit(EXIT_CODES[result.verdict])
 
 
-@command(app)
-def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
-    """Compare two models: which gives the test images the higher probability, and whether that could be chance.
-
-    The difference is taken image by image, and its error includes those of both ln Z. The minutes are for both models together.
-    """
+@app.command(
+    help="Compare two models: which gives the test images the higher probability, and whether that "
+    "could be chance.\n\n"
+    "The difference is taken image by image, and its error includes those of both ln Z. The minutes "
+    "are for both models together."
+)
+def compare(
+    first: ModelArgument,
+    second: ModelArgument,
+    data: DataOption,
+    train: TrainOption = None,
+    weights: WeightsOption = None,
+    binarize: BinarizeOption = None,
+    threshold: ThresholdOption = None,
+    names: NamesOption = None,
+    minutes: MinutesOption = 2.0,
+    steps: StepsOption = None,
+    tempering_steps: TemperingStepsOption = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json: JsonOption = None,
+) -> None:
+    """Compare two models."""
     from boltzmann_likelihood.evaluation import compare as compare_models
     from boltzmann_likelihood.evaluation.report import comparison_as_dict, describe_comparison
 
+    job = Job(
+        data=data,
+        train=train,
+        weights=weights,
+        binarize=binarize,
+        threshold=threshold,
+        names=names,
+        minutes=minutes,
+        steps=steps,
+        tempering_steps=tempering_steps,
+        seed=seed,
+        device=device,
+        json=json,
+    )
     models = {"model": first, "second": second}
     require_files(job, models)
     of_first, of_second = job.read_models(first, second)
@@ -181,34 +290,52 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
     _write_json(job.json, {**comparison_as_dict(result), "run": run})
 
 
-@command(app)
+@app.command(
+    help="Where along its training was a model best? The test log-probability of every checkpoint, "
+    "with intervals and a verdict.\n\n"
+    "All checkpoints get a quarter of the minutes, and those that could be best the rest. Says whether "
+    "the best one can be told from its neighbours. Ctrl-C ends the run with the results so far."
+)
 def training(
-    models: list[Path],
-    job: Job,
-    *,
-    updates: str | None = None,
-    at_most: Annotated[int, typer.Option(min=1)] = 20,
-    csv: Path | None = None,
-    plot: Path | None = None,
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODELS",
+            help="An archive .h5 of rbms, a folder of model files, or at least two of them in the order "
+            "of training.",
+        ),
+    ],
+    data: DataOption,
+    train: TrainOption = None,
+    weights: WeightsOption = None,
+    binarize: BinarizeOption = None,
+    threshold: ThresholdOption = None,
+    names: NamesOption = None,
+    minutes: MinutesOption = 2.0,
+    steps: StepsOption = None,
+    tempering_steps: TemperingStepsOption = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json: JsonOption = None,
+    updates: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="Which updates of an archive; by default all."),
+    ] = None,
+    at_most: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Largest number of checkpoints to take, evenly spaced."
+        ),
+    ] = 20,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the table as CSV.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the curve, as .svg, .png or .pdf."),
+    ] = None,
 ) -> None:
-    """Where along its training was a model best? The test log-probability of every checkpoint, with intervals and a verdict.
-
-    All checkpoints get a quarter of the minutes, and those that could be best the rest. Says whether the best one can be told from its
-    neighbours. Ctrl-C ends the run with the results so far.
-
-    Parameters
-    ----------
-    models : MODELS
-        An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training.
-    updates : N,N,...
-        Which updates of an archive; by default all.
-    at_most : N
-        Largest number of checkpoints to take, evenly spaced.
-    csv : FILE
-        Also write the table as CSV.
-    plot : FILE
-        Also draw the curve, as .svg, .png or .pdf.
-    """
+    """Evaluate the checkpoints of a training."""
     from csv import DictWriter
 
     from boltzmann_likelihood.evaluation import evaluate_training
@@ -216,6 +343,20 @@ def training(
     from boltzmann_likelihood.evaluation.report import describe_training, training_as_dict
     from boltzmann_likelihood.files import read_checkpoints
 
+    job = Job(
+        data=data,
+        train=train,
+        weights=weights,
+        binarize=binarize,
+        threshold=threshold,
+        names=names,
+        minutes=minutes,
+        steps=steps,
+        tempering_steps=tempering_steps,
+        seed=seed,
+        device=device,
+        json=json,
+    )
     named = {f"model_{number}": path for number, path in enumerate(models, start=1)}
     require_files(job, named, csv=csv, plot=plot)
     chosen = None if updates is None else _whole_numbers("updates", updates)

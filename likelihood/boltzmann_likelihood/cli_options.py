@@ -1,20 +1,17 @@
-"""How a function becomes a command, and the options that `paperlib evaluate`, `audit`, `compare` and `training` share."""
+"""The options that `paperlib evaluate`, `audit`, `compare` and `training` share, and the work that they stand for."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.markup import escape
 
 from paperlib import __version__, storage
 from paperlib.errors import InputError
@@ -27,11 +24,6 @@ if TYPE_CHECKING:
 
 _Read = TypeVar("_Read")
 
-# Behind this a docstring says what each parameter is.
-_PARAMETERS = "\nParameters\n----------\n"
-# They hold every explanation.
-_NO_DOCSTRINGS = "Without explanations, since `python -OO` leaves docstrings out: run --help without -OO, or unset PYTHONOPTIMIZE."
-
 ModelArgument = Annotated[
     Path,
     typer.Argument(
@@ -40,44 +32,90 @@ ModelArgument = Annotated[
         "or three files, W.npy,b.npy,a.npy.",
     ),
 ]
-# The second one is the option's name of the last release.
-TemperingSteps = Annotated[int | None, typer.Option("--tempering-steps", "--ladder-steps")]
+DataOption = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE",
+        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is "
+        "one of several arrays. For categorical units: numbers of states, a sequence in a row, FASTA "
+        "or Stockholm.",
+    ),
+]
+TrainOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Training images, used only for the start of the chains and for the base rates beside "
+        "the value.",
+    ),
+]
+WeightsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Weights of the test images, one number of at least 0 for each; their sum counts as the "
+        "number of independent images.",
+    ),
+]
+BinarizeOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
+    ),
+]
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option(metavar="T", help="Or turn pixels on where their value in the file is above T."),
+]
+NamesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        # The backslash keeps a bracket from being taken for markup, which is not printed.
+        help="Which array is what, where the file does not tell: weights=W,visible=b,hidden=a or some "
+        "of these. weights=W.T: the rows of W are hidden units, \\[hidden, visible], as in "
+        "nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or group "
+        "of entries, is not part of the model; may be repeated.",
+    ),
+]
+MinutesOption = Annotated[
+    float,
+    typer.Option(
+        metavar="MINUTES", help="Time to spend on the estimate, a third on parallel tempering."
+    ),
+]
+StepsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K",
+        help="Intermediate distributions of the largest runs, at least 32. The minutes do not count "
+        "then, and the same seed gives the same numbers.",
+    ),
+]
+TemperingStepsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--tempering-steps",
+        "--ladder-steps",
+        metavar="N",
+        help="Chain-steps of parallel tempering, with --steps; by default half of those of AIS and "
+        "RAISE. The old name --ladder-steps goes with the next release.",
+    ),
+]
+SeedOption = Annotated[int, typer.Option(metavar="SEED", help="Seed of all chains.")]
+DeviceOption = Annotated[
+    str, typer.Option(metavar="DEVICE", help="Where chains walk: cpu or cuda.")
+]
+JsonOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Also write the result as JSON.")
+]
 
 
 @dataclass(frozen=True)
 class Job:
     """The files and options of `paperlib evaluate`, `audit`, `compare` or `training`, and what a result keeps of them so that the run can be repeated.
 
-    Parameters
-    ----------
-    data : FILE
-        Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays.
-    train : FILE
-        Training images, used only for the start of the chains and for the base rates beside the value.
-    weights : FILE
-        Weights of the test images, one number of at least 0 for each; their sum counts as the number of independent images.
-    binarize : SEED
-        Draw grey pixels once, with their intensity as probability.
-    threshold : T
-        Or turn pixels on where their value in the file is above T.
-    names : NAMES
-        Which array is what, where the file does not tell: weights=W,visible=b,hidden=a or some of these. weights=W.T: the rows of W
-        are hidden units, [hidden, visible], as in nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or
-        group of entries, is not part of the model; may be repeated.
-    minutes : MINUTES
-        Time to spend on the estimate, a third on parallel tempering.
-    steps : K
-        Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the
-        same numbers.
-    tempering_steps : N
-        Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE. The old name --ladder-steps goes with
-        the next release.
-    seed : SEED
-        Seed of all chains.
-    device : DEVICE
-        Where chains walk: cpu or cuda.
-    json : FILE
-        Also write the result as JSON.
+    A field is what the option of its name was given; the option's help explains it.
 
     Examples
     --------
@@ -93,7 +131,7 @@ class Job:
     names: str | None = None
     minutes: float = 2.0
     steps: int | None = None
-    tempering_steps: TemperingSteps = None
+    tempering_steps: int | None = None
     seed: int = 0
     device: str = "cpu"
     json: Path | None = None
@@ -212,65 +250,6 @@ class Job:
             "repeat": self.repeat(command, models.values(), options, effort),
             "made_by": made_by(),
         }
-
-
-def command(
-    app: typer.Typer, *, own_after: str = "json"
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command of `app`.
-
-    Parameters before the `*` of the signature become arguments, and those behind it options. The help of each is what the docstring
-    says of it, or else what that of `Job` says; a word behind the name is the metavar. A parameter `job` stands for all options of
-    `Job`, and the function's own options follow the one of them that `own_after` names.
-    """
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        own = dict(inspect.signature(function, eval_str=True).parameters)
-        takes_job = own.pop("job", None) is not None
-        arguments = [one for one in own.values() if one.kind is not one.KEYWORD_ONLY]
-        options = [one for one in own.values() if one.kind is one.KEYWORD_ONLY]
-        if takes_job:
-            shared = list(inspect.signature(Job, eval_str=True).parameters.values())
-            end = [one.name for one in shared].index(own_after) + 1
-            options = shared[:end] + options + shared[end:]
-
-        def run(**given: Any) -> None:
-            if takes_job:
-                given["job"] = Job(**{field.name: given.pop(field.name) for field in fields(Job)})
-            function(**given)
-
-        said = _said_of_parameters(Job) | _said_of_parameters(function)
-        described = [_described(one, typer.Argument(), said) for one in arguments]
-        described += [_described(one, typer.Option(), said) for one in options]
-        run.__signature__ = inspect.Signature(described)
-        summary = (inspect.getdoc(function) or _NO_DOCSTRINGS).partition(_PARAMETERS)[0]
-        # Lines of the docstring are not those of the terminal.
-        summary = re.sub(r"(?<!\n)\n(?!\n)", " ", summary)
-        app.command(function.__name__, help=escape(summary))(run)
-        return function
-
-    return register
-
-
-def _said_of_parameters(thing: object) -> dict[str, tuple[str | None, str]]:
-    """Metavar and description of every parameter that a docstring has."""
-    section = (inspect.getdoc(thing) or "").partition(_PARAMETERS)[2]
-    found = re.findall(r"^(\w+)(?: : (\S+))?\n((?: {4}.+\n?)+)", section, re.MULTILINE)
-    return {name: (metavar or None, " ".join(text.split())) for name, metavar, text in found}
-
-
-def _described(
-    parameter: inspect.Parameter, info: Any, said: Mapping[str, tuple[str | None, str]]
-) -> inspect.Parameter:
-    """The parameter as typer takes it: by name, with `info` unless it has one of its own, and with what is said of it."""
-    annotation = parameter.annotation
-    if get_origin(annotation) is Annotated:
-        annotation, info = get_args(annotation)
-    if info.help is None:
-        metavar, text = said.get(parameter.name, (None, ""))
-        # Or [hidden, visible] would be taken for markup, and not be printed.
-        info.metavar, info.help = metavar, escape(text)
-    return parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info])
 
 
 def _tried(*readers: Callable[[], _Read]) -> tuple[list[_Read], list[InputError]]:

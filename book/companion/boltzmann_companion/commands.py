@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from boltzmann_companion import DEVICE
-from boltzmann_likelihood.cli_options import command
 from paperlib import storage
 from paperlib.errors import InputError
 
@@ -28,27 +27,30 @@ _OnlyOption = Annotated[
 ]
 
 
-@command(app)
+@app.command(
+    help="Train models from their recipes and store them, one after the other.\n\n"
+    "A checkpoint is kept in data/cache after every epoch: run the same command again after an "
+    "interruption, and it ends with the identical result."
+)
 def train(
-    model_ids: list[str],
-    *,
-    output: Path | None = None,
-    snapshots: Annotated[int, typer.Option(min=0)] = 0,
+    model_ids: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL_ID", help="For example mnist-cd1-20; `paperlib models` lists all."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to store a single model; by default data/models."),
+    ] = None,
+    snapshots: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Also keep the model after every n-th epoch, in data/cache."
+        ),
+    ] = 0,
 ) -> None:
-    """Train models from their recipes and store them, one after the other.
-
-    A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
-    with the identical result.
-
-    Parameters
-    ----------
-    model_ids : MODEL_ID
-        For example mnist-cd1-20; `paperlib models` lists all.
-    output : FILE
-        Where to store a single model; by default data/models.
-    snapshots : N
-        Also keep the model after every n-th epoch, in data/cache.
-    """
+    """Train models from their recipes and store them."""
     from boltzmann_companion.recipes import model_path
     from boltzmann_companion.training import train_models
     from paperlib.provenance import repository_state
@@ -64,7 +66,7 @@ def train(
         typer.echo(f"{model_id}: stored as {paths[model_id]}")
 
 
-@command(app)
+@app.command()
 def models() -> None:
     """List the models: id, name in the papers, data set, whether it is stored."""
     from boltzmann_companion.recipes import RECIPES, model_path
@@ -76,36 +78,55 @@ def models() -> None:
         typer.echo(f"{model_id:26} {chosen.label:32} {chosen.dataset:8} {stored}")
 
 
-@command(app)
+@app.command(
+    help="Execute chapters and write the tables and figures they regenerate to figures/<profile>.\n\n"
+    "Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the "
+    "paper profile are kept in data/cache/shards as they proceed, and found again with or without "
+    "--resume."
+)
 def reproduce(
-    *,
     profile: _ProfileOption = "digits",
     only: _OnlyOption = None,
-    jobs: Annotated[int, typer.Option(min=1)] = 2,
-    set_: Annotated[list[str] | None, typer.Option("--set")] = None,
-    resume: Annotated[bool, typer.Option("--resume")] = False,
-    cluster: str | None = None,
-    device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
+    jobs: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Number of chapters to execute at the same time."),
+    ] = 2,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the chapters, such as seed=1.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Skip chapters that have been executed with their present text, parameters, library, "
+            "published numbers, models and records.",
+        ),
+    ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Send the shards of the paper profile's AIS and RAISE to a Dask cluster: "
+            "tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. Its workers "
+            "need this version of paperlib, and nothing else.",
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            envvar=DEVICE,
+            metavar="DEVICE",
+            help="Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: "
+            "cpu or cuda.",
+        ),
+    ] = "cpu",
 ) -> None:
-    """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
-
-    Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the paper profile are kept in
-    data/cache/shards as they proceed, and found again with or without --resume.
-
-    Parameters
-    ----------
-    jobs : N
-        Number of chapters to execute at the same time.
-    set_ : NAME=VALUE
-        A parameter of the chapters, such as seed=1.
-    resume
-        Skip chapters that have been executed with their present text, parameters, library, published numbers, models and records.
-    device : DEVICE
-        Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: cpu or cuda.
-    cluster : ADDRESS
-        Send the shards of the paper profile's AIS and RAISE to a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on
-        this machine's cores. Its workers need this version of paperlib, and nothing else.
-    """
+    """Execute chapters and write what they regenerate."""
     from boltzmann_companion.build.runner import chapters, execute_chapters
     from boltzmann_companion.profiles import get_profile
 
@@ -124,17 +145,17 @@ def reproduce(
         )
 
 
-@command(app)
-def check(names: list[str]) -> None:
-    """Run chapters on digits and say in words what moved: claims, and numbers beyond their tolerance.
-
-    Nothing of the book is changed. The exit code is 1 if something moved.
-
-    Parameters
-    ----------
-    names : CHAPTER
-        Part of its name, such as 05.
-    """
+@app.command(
+    help="Run chapters on digits and say in words what moved: claims, and numbers beyond their "
+    "tolerance.\n\n"
+    "Nothing of the book is changed. The exit code is 1 if something moved."
+)
+def check(
+    names: Annotated[
+        list[str], typer.Argument(metavar="CHAPTER", help="Part of its name, such as 05.")
+    ],
+) -> None:
+    """Say what moved in chapters."""
     from boltzmann_companion.build.check import check_chapter
     from boltzmann_companion.build.runner import chapters
 
@@ -148,27 +169,30 @@ def check(names: list[str]) -> None:
     raise typer.Exit(int(anything))
 
 
-@command(app)
+@app.command(
+    help="Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL with "
+    "the paper's number of states.\n\n"
+    "It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. Ctrl-C "
+    "stops it at any moment, and loses only the shards in progress; the same command goes on. Finished "
+    "shards are in data/cache/shards."
+)
 def long(
-    *,
-    only_list: Annotated[bool, typer.Option("--list")] = False,
-    pack: Annotated[bool, typer.Option("--pack")] = False,
-    device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
+    only_list: Annotated[
+        bool,
+        typer.Option("--list", help="Say what is done and how much is left, and stop."),
+    ] = False,
+    pack: Annotated[
+        bool,
+        typer.Option(
+            "--pack", help="Pack the new shards as one more archive in data/shards, and stop."
+        ),
+    ] = False,
+    device: Annotated[
+        str,
+        typer.Option(envvar=DEVICE, metavar="DEVICE", help="Where the chains walk: cpu or cuda."),
+    ] = "cpu",
 ) -> None:
-    """Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL with the paper's number of states.
-
-    It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. Ctrl-C stops it at any moment, and loses only
-    the shards in progress; the same command goes on. Finished shards are in data/cache/shards.
-
-    Parameters
-    ----------
-    only_list
-        Say what is done and how much is left, and stop.
-    pack
-        Pack the new shards as one more archive in data/shards, and stop.
-    device : DEVICE
-        Where the chains walk: cpu or cuda.
-    """
+    """Compute what is missing of the longest runs."""
     import os
 
     from boltzmann_companion.profiles import get_profile
@@ -199,8 +223,8 @@ def long(
                 typer.echo(f"{one.name}: done")
 
 
-@command(app)
-def refresh(*, only: _OnlyOption = None) -> None:
+@app.command()
+def refresh(only: _OnlyOption = None) -> None:
     """Record the outputs of the executed digits copies in the committed chapters."""
     from boltzmann_companion.build.runner import chapters, refresh_stored_outputs
 
@@ -208,8 +232,8 @@ def refresh(*, only: _OnlyOption = None) -> None:
         typer.echo(f"{chapter.stem}: stored outputs changed")
 
 
-@command(app)
-def book(*, profile: _ProfileOption = "digits") -> None:
+@app.command()
+def book(profile: _ProfileOption = "digits") -> None:
     """Build the HTML book from executed chapters and check its pages."""
     from boltzmann_companion.build.book import build_book
     from boltzmann_companion.profiles import get_profile

@@ -8,9 +8,6 @@ interval extends from the best proven lower bound to the largest ln Z that RAISE
 estimate, raised by what parallel tempering from the model's own modes found: RAISE starts at the images and knows nothing of a mode far
 from them.
 
-A claim that is not consistent is compared with the usual mistakes: a constant that was left out or counted twice, another unit, another
-sign. One is named only if ln Z is known so well that a claim would hardly fit it by chance.
-
 The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
 E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
 ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks against
@@ -40,10 +37,6 @@ IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consiste
 EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
 # Confidence levels of the certified bound and of the estimates' interval.
 _CERTIFIED, _SURE = 0.999, 0.997
-# A usual mistake is named only if errors are at most this part of what it changes: otherwise any claim would fit one.
-_SMALL_PART = 1 / 20
-# What rounding does to a claim in nats, and to the share of a claim per unit that is printed with two digits.
-_ROUNDING, _TWO_DIGITS = 0.01, 0.02
 
 
 @dataclass(frozen=True)
@@ -171,8 +164,8 @@ def audit(
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=9.0).reason
     'ln Z = 9.00 is above 3.47, what enumeration proves.'
-    >>> print(audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-0.693).reason)
-    ln Z = 2.08 is below 3.47, what enumeration proves. Likely mistake: it is per visible unit.
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-0.693).reason
+    'ln Z = 2.08 is below 3.47, what enumeration proves.'
     """
     if (claimed_log_z is None) == (claimed_log_prob is None):
         raise InputError(
@@ -191,13 +184,10 @@ def audit(
     effort = given_effort(minutes, steps, tempering_steps)
     prepared = Preparation(model, images, train, weights, generator)
     [found] = evaluate_alike([prepared], effort, minutes, progress)
-    of_average = claimed_log_z is None
     if claimed_log_z is None:
         assert claimed_log_prob is not None
-        claimed_log_z = _mean(found) + found.log_z_of_certain - claimed_log_prob + log_z_offset
-    return audit_evaluation(
-        model, prepared.rows, found, claimed_log_z, tolerance, log_z_offset, of_average
-    )
+        claimed_log_z = _mean(found) - claimed_log_prob + log_z_offset
+    return audit_evaluation(model, prepared.rows, found, claimed_log_z, tolerance, log_z_offset)
 
 
 def audit_evaluation(
@@ -207,7 +197,6 @@ def audit_evaluation(
     claimed_log_z: float,
     tolerance: float = 0.1,
     log_z_offset: float = 0.0,
-    of_average: bool = False,
 ) -> Audit:
     """Check a claimed ln Z against an existing evaluation, so that several claims cost no more than one `audit`.
 
@@ -221,8 +210,6 @@ def audit_evaluation(
         The result of `evaluate` for the model and the images.
     claimed_log_z, tolerance, log_z_offset : float
         As for `audit`, in nats.
-    of_average : bool
-        Whether an average log-probability was claimed, and `claimed_log_z` is the ln Z that it needs.
 
     Raises
     ------
@@ -239,7 +226,6 @@ def audit_evaluation(
     >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
-    log_z_offset += found.log_z_of_certain
     mean, log_z = _mean(found), found.known_log_z[0]
     if not math.isfinite(mean + log_z):
         raise InputError(
@@ -256,9 +242,6 @@ def audit_evaluation(
     if mean - claim > tolerance + found.rounding and not found.unnormalized.draws:
         verdict = IMPOSSIBLE
         reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
-    if verdict != CONSISTENT and not found.warnings:
-        given, known = (mean - claim, mean - log_z) if of_average else (claim, log_z)
-        reason += _likely_mistakes(model, found, claim, given, known, tolerance)
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
 
@@ -280,7 +263,7 @@ def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tupl
     ]
     mass = _proven_log_p(model, images, found)
     if mass is not None:
-        low = _mass(images, mass) - found.log_z_of_certain - model.largest_rounding
+        low = _mass(images, mass) - model.largest_rounding
         proven.append(Bound("the mass of the test images", low))
     certified = certified_lower_bound(best.log_weights, _CERTIFIED) - off
     name = f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,"
@@ -293,7 +276,7 @@ def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -
     double = model.to(dtype=torch.float64)
     if not found.unnormalized.draws:
         if torch.float64 in (model.dtype, found.dtype):
-            return found.log_unnormalized + found.log_z_of_certain
+            return found.log_unnormalized
         return double.exact_log_unnormalized(images)
     return double.variational_bound(images) if model.bound_is_proven else None
 
@@ -358,46 +341,3 @@ def _judge(
         return CONSISTENT, f"{said} lies in {where}{how}."
     estimate = f"The estimate is {found.known_log_z[0]:.2f}."
     return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
-
-
-def _likely_mistakes(
-    model: UnnormalizedModel,
-    found: Evaluation,
-    claim: float,
-    given: float,
-    known: float,
-    tolerance: float,
-) -> str:
-    """The usual mistakes that would turn the estimate into the claim; empty if none would, or too little is known.
-
-    `claim` is a ln Z. What was claimed is `given`, a ln Z or an average, and `known` is what is known of it.
-    """
-    log_z = found.known_log_z[0]
-    error, off = found.log_z_interval(_SURE)[1] - log_z, abs(claim - log_z)
-    # of each mistake: how far it misses the claim, how much it changes, what rounding does, and its name
-    hidden, visible = sum(model.hidden_layers) * math.log(2), model.num_visible * math.log(2)
-    tried = [
-        (off - size, size, tolerance, f"off by {size:.2f}, {name}")
-        for size, name in (
-            (hidden, "ln 2 for each hidden unit"),
-            (2 * hidden, "ln 4 for each hidden unit"),
-            (visible, "ln 2 for each visible unit"),
-        )
-    ]
-    two_digits = _TWO_DIGITS * abs(known)
-    for factor, name in (
-        (model.num_visible, "per visible unit"),
-        (1 / found.num_images, "a sum over the images"),
-        (-1, "of the other sign"),
-    ):
-        tried.append((factor * given - known, known, two_digits, name))
-    # How many chains or steps were taken is not known. Round numbers are tried, whose logarithms lie at least ln 2 apart.
-    for number in (digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)):
-        name = f"off by ln {number:,}, of chains or steps"
-        tried.append((off - math.log(number), math.log(2), _ROUNDING, name))
-    likely = [
-        name
-        for miss, size, rounding, name in tried
-        if abs(miss) <= error + rounding <= _SMALL_PART * abs(size)
-    ]
-    return f" Likely mistake: it is {' or '.join(likely)}." if likely else ""

@@ -36,7 +36,7 @@ from boltzmann_likelihood.evaluation.averages import (
 )
 from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
-from boltzmann_likelihood.evaluation.precision import evaluated
+from boltzmann_likelihood.evaluation.precision import chain_dtype
 from boltzmann_likelihood.evaluation.result import (
     NOT_TRUSTED,
     TRUSTED,
@@ -197,11 +197,10 @@ class Preparation:
             rows, self._weights = rows[kept.to(rows.device)], self._weights[kept]
         if len(rows) < 2:
             raise InputError(f"test: expected at least two images, got {len(rows)}")
-        self._asked, self.rows = model, rows
-        # Chains, ln p*(v) and bounds are those of this model; the report is about the one that was asked about.
-        self._evaluated = evaluated(model, rows)
-        self._model, self._dtype = self._evaluated.model, self._evaluated.dtype
-        self._rows = self._kept(rows)
+        self.rows = rows
+        self._dtype = chain_dtype(model)
+        # Where float32 is too coarse for the chains, it is so for ln p*(v) and bounds as well.
+        self._model = model if self._dtype == torch.float32 else model.to(dtype=self._dtype)
         self.generator = resolve_generator(generator, model.device)
         self._estimated = not model.is_exact(len(rows))
         self.exact = exact and model.enumerated_units <= EXACT_UNITS and not self._estimated
@@ -209,11 +208,6 @@ class Preparation:
         self._series: AnnealingRuns | None = None
         self._seed: int | None = None
         self._spent = 0.0
-
-    def _kept(self, rows: Tensor) -> Tensor:
-        """The visible units that have not been set aside, of rows [N, D]."""
-        columns = self._evaluated.columns
-        return rows if columns is None else rows[:, columns.to(rows.device)]
 
     def evaluate(self, effort: Effort | None, progress: bool | None = None) -> Evaluation:
         """The exact value, where `exact` says that there is one, otherwise an estimate with this effort."""
@@ -225,8 +219,8 @@ class Preparation:
     def enumerated(self) -> Evaluation:
         """The exact value, where `exact` says that there is one."""
         double = self._model.to(dtype=torch.float64)
-        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self._rows)
-        rounding = self._evaluated.rounding
+        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self.rows)
+        rounding = self._model.largest_rounding
         average = average_of(
             log_p, log_z, 0.0, math.inf, self._weights, too_high=rounding, too_low=rounding
         )
@@ -250,19 +244,19 @@ class Preparation:
             began = time.perf_counter()
             model, generator = self._model, self.generator
             self._seed = seed_of(generator)
-            images = self._rows if self._train is None else self._kept(self._train)
+            images = self.rows if self._train is None else self._train
             weights = self._weights if self._train is None else None
             bias = None if self._uniform_start else start_bias(model, images, generator, weights)
             if self._estimated:
-                log_p = model.log_unnormalized_of(self._rows, POSTERIOR_DRAWS, generator)
+                log_p = model.log_unnormalized_of(self.rows, POSTERIOR_DRAWS, generator)
                 deep = cast("DBM | DBN", model)
-                self._hidden = HiddenLayers(deep, self._rows, log_p, self._weights, generator)
+                self._hidden = HiddenLayers(deep, self.rows, log_p, self._weights, generator)
             else:
-                log_p = model.exact_log_unnormalized(self._rows)
+                log_p = model.exact_log_unnormalized(self.rows)
             walked = model.to(dtype=self._dtype)
             # How far ln Z of the model that is walked may be from that of the model itself.
             self._rounding = model.distance_to(walked)
-            self._series = AnnealingRuns(walked, self._rows, log_p, bias, generator, self._weights)
+            self._series = AnnealingRuns(walked, self.rows, log_p, bias, generator, self._weights)
             self._spent = time.perf_counter() - began
         return self._series
 
@@ -295,7 +289,7 @@ class Preparation:
         average = self._average(finished, found)
         lost, doubts, bound = self._lost_by_few_draws(found.values), impossible(average), None
         if (hidden := self._hidden) is not None:
-            below = model.variational_bound(self._rows, self.generator)
+            below = model.variational_bound(self.rows, self.generator)
             bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
             if finished.tempering is not None:
                 doubts += hidden.doubts(finished.tempering.samples)
@@ -304,7 +298,7 @@ class Preparation:
             average,
             found,
             dtype=self._dtype,
-            rounding=self._rounding + self._evaluated.rounding,
+            rounding=self._rounding + model.largest_rounding,
             start=self._start_in_words(),
             judgement=judgement,
             effort=replace(effort, tempering_steps=tempering_steps),
@@ -338,7 +332,7 @@ class Preparation:
         """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
         if not self._model.draws_once_for_raise:
             return 0.0
-        few = self._model.log_unnormalized_of(self._rows, CHAINS_PER_VECTOR, self.generator)
+        few = self._model.log_unnormalized_of(self.rows, CHAINS_PER_VECTOR, self.generator)
         return max(0.0, weighted_mean(log_p - few, self._weights).item())
 
     def _found(
@@ -352,17 +346,12 @@ class Preparation:
                 f"Weights and biases add up to {self._model.sum_of_parameters:.1g}, too much for the digits of float32: everything was computed in "
                 "float64, which takes longer.",
             )
-        if count := self._evaluated.num_certain:
-            said += (
-                f"The model keeps {count} units always on or always off, as all images have them; they were set aside, without an error.",
-            )
         return Evaluation(
-            num_visible=self._asked.num_visible,
-            num_hidden=sum(self._asked.hidden_layers),
+            num_visible=self._model.num_visible,
+            num_hidden=sum(self._model.hidden_layers),
             num_images=len(self.rows),
             average=average,
-            model=self._asked.description,
-            log_z_of_certain=self._evaluated.log_z,
+            model=self._model.description,
             baselines=baselines,
             remarks=(*behind, *said),
             worse_than_baseline=bool(behind),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from boltzmann_likelihood.evaluation.annealing_runs import (
@@ -62,7 +62,7 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
     if evaluation.exact is not None:
         exact = evaluation.exact
         lines += [
-            f"ln Z = {_log_z_of(evaluation):.3f}, exact.",
+            f"ln Z = {exact.log_z:.3f}, exact.",
             f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
         ]
     else:
@@ -111,11 +111,11 @@ def _baselines(evaluation: Evaluation) -> str:
 
 
 def _log_z(evaluation: Evaluation) -> str:
-    log_z, tempering = _log_z_of(evaluation), evaluation.tempering
+    log_z, tempering = evaluation.known_log_z[0], evaluation.tempering
     if tempering is None:
         return f"ln Z = {log_z:.2f} by AIS."
     return (
-        f"ln Z = {log_z:.2f} by parallel tempering, 95 % interval {between(_log_z_interval(evaluation))} ({round_trips(tempering)} at "
+        f"ln Z = {log_z:.2f} by parallel tempering, 95 % interval {between(evaluation.log_z_interval(LEVEL))} ({round_trips(tempering)} at "
         f"{len(tempering.betas)} temperatures)."
     )
 
@@ -187,22 +187,20 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()
     baselines, average = evaluation.baselines, evaluation.average
-    certain = evaluation.log_z_of_certain
     result["baselines"] = {
         "uniform": baselines.uniform,
         "base_rates": baselines.base_rates,
         "base_rates_of": baselines.source,
     }
     if evaluation.exact is not None:
-        exact = evaluation.exact
-        result["exact"] = asdict(replace(exact, log_z=exact.log_z + certain))
+        result["exact"] = asdict(evaluation.exact)
     result["estimates"] = [
         {
             "num_steps": run.num_steps,
-            "log_z": run.ais.log_z + certain,
+            "log_z": run.ais.log_z,
             "ais_chains": len(run.ais.log_weights),
             "effective_sample_size": run.ais.effective_sample_size,
-            "log_z_lower_bound": _plus(run.ais.lower_bound, certain),
+            "log_z_lower_bound": run.ais.lower_bound,
             "ais": run.bracket.upper,
             "ais_std_error": run.bracket.upper_std_error,
             "ais_interval_3_sigma": run.bracket.upper_interval,
@@ -223,17 +221,17 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
     result["average"] = _over_images("test", average)
     if tempering is not None:
         result["ladder"] = {
-            "log_z": _log_z_of(evaluation),
+            "log_z": tempering.log_z,
             "log_z_std_error": tempering.std_error,
-            "log_z_interval_95": _log_z_interval(evaluation),
+            "log_z_interval_95": evaluation.log_z_interval(LEVEL),
             "round_trips": tempering.round_trips,
             "rungs": len(tempering.betas),
             "betas": tempering.betas.tolist(),
-            "log_z_at_betas": (tempering.log_z_at_betas + certain).tolist(),
+            "log_z_at_betas": tempering.log_z_at_betas.tolist(),
             "rejection_rates": tempering.rejection_rates.tolist(),
             "replicas": tempering.num_replicas,
             "chain_steps": tempering.chain_steps,
-            "log_z_lower_bound": _plus(tempering.lower_bound, certain),
+            "log_z_lower_bound": tempering.lower_bound,
             "warnings": list(tempering.warnings),
         }
     return finite(result)
@@ -247,11 +245,6 @@ def _over_images(name: str, average: ImageAverage) -> dict[str, Any]:
         "interval_95": average.interval,
         "interval_95_other_images": average.sample_interval,
     }
-
-
-def _plus(bound: float | None, certain: float) -> float | None:
-    """A bound on ln Z with what units of certain state add, if there is one."""
-    return None if bound is None else bound + certain
 
 
 def _settings(evaluation: Evaluation) -> dict[str, Any]:
@@ -469,7 +462,7 @@ def describe_training(found: TrainingLikelihood, claimed_log_z: Mapping[str, flo
     ]
     for number, each in enumerate(found.checkpoints):
         log_z, average, behind = (
-            _log_z_of(each.evaluation),
+            each.evaluation.known_log_z[0],
             each.evaluation.average,
             each.behind_best,
         )
@@ -500,17 +493,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
 
 
-def _log_z_of(evaluation: Evaluation) -> float:
-    """ln Z of the whole model."""
-    return evaluation.known_log_z[0] + evaluation.log_z_of_certain
-
-
-def _log_z_interval(evaluation: Evaluation) -> tuple[float, float]:
-    """Its 95 % interval."""
-    low, high = evaluation.log_z_interval(LEVEL)
-    return low + evaluation.log_z_of_certain, high + evaluation.log_z_of_certain
-
-
 def training_as_dict(
     found: TrainingLikelihood, claimed_log_z: Mapping[str, float]
 ) -> dict[str, Any]:
@@ -519,13 +501,13 @@ def training_as_dict(
     for number, each in enumerate(found.checkpoints):
         evaluation, behind = each.evaluation, each.behind_best
         average, effort = evaluation.average, evaluation.effort
-        low, high = _log_z_interval(evaluation)
+        low, high = evaluation.log_z_interval(LEVEL)
         rows.append(
             {
                 "checkpoint": each.name,
                 "verdict_word": evaluation.word,
                 "dtype": str(evaluation.dtype).removeprefix("torch."),
-                "log_z": _log_z_of(evaluation),
+                "log_z": evaluation.known_log_z[0],
                 "log_z_low": low,
                 "log_z_high": high,
                 "average": average.mean,

@@ -218,9 +218,6 @@ class Evaluation(FinishedRuns):
         The kind of the model and its sizes.
     baselines : Baselines
         Log-probabilities of the same images under independent units.
-    log_z_of_certain : float
-        What units add to ln Z, and to ln p*(v) of every image, whose state the model's large biases fix and that were set aside, in nats. All
-        other attributes are without it; the report adds it.
     exact : ExactResult or None
         The exact result, where a layer is small enough to be enumerated.
     runs : tuple of AnnealingRun
@@ -270,7 +267,6 @@ class Evaluation(FinishedRuns):
     average: ImageAverage
     model: str
     baselines: Baselines
-    log_z_of_certain: float = 0.0
     exact: ExactResult | None = None
     judgement: Judgement
     remarks: tuple[str, ...] = ()

@@ -50,24 +50,15 @@ _OF_OCTAVE = "a file in a format of Octave's own: write it there with save -v7 F
 _NO_SEQUENCES = (
     "only models of binary units are read, and rows of 0 and 1 for them, as in a .npy file"
 )
-# Patterns of how files begin, in lower case.
-_NO_FILES_OF_OURS = {
+# How files begin that are no arrays, in lower case. Others are refused as none of ours.
+_NO_ARRAYS = {
     rb"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
     rb"<!doctype|<html": "a web page",
-    rb"hdf5-based julia data format": "a JLD2 file: write the arrays to an HDF5 or .npz file in Julia",
     rb"# created by octave|octave-1-": _OF_OCTAVE,
-    # The eighth byte of a .safetensors file is zero.
-    rb"[{\[][^\0]{7}": "JSON or a printed list: write its arrays with numpy.savez",
-    rb"model_checkpoint_path:": "the list of a TensorFlow checkpoint: write the arrays themselves with numpy.savez",
     rb"(;[^\n\0]*\n\s*)*>[^\0]*\Z|(;[^;\n\0]*\n)+[a-z]": f"sequences in FASTA: {_NO_SEQUENCES}",
     rb"# stockholm": f"sequences in Stockholm format: {_NO_SEQUENCES}",
-    rb"clustal|phylip|!!..?_multiple|\d+ +\d+\r?\n[a-z]": f"an alignment of sequences: {_NO_SEQUENCES}",
     rb"[-.*a-z]{500}|([-.*a-z]{5,}\r?\n){2}": f"sequences, one in each line: {_NO_SEQUENCES}",
-    rb"([-+.,\de]+ +)?\d+:[-+.\d]": "rows of libsvm, with pairs index:value: write whole rows, with zeros where a pair is missing, to a .npy file",
-    rb"[.\d]+\|": "rows with counts before them: write them to a .npy file, and the counts to another, which --weights takes",
-    rb"[jh] \d+ \d+ ": "the fields and couplings of a pairwise model (DCA), which has no hidden units: this library cannot read it",
 }
-_OF_TENSORFLOW = re.compile(r"\.(index|meta|data-\d+-of-\d+)")
 #: What to do with data some of whose values are missing.
 COMPLETE = "images have to be complete: leave out those that are not"
 # Tables in a zip file.
@@ -172,16 +163,19 @@ def _format(source: _Source, path: Path) -> str:
     with _opened(source) as file:
         head = file.read(520)
     start = head.lstrip(b"\xef\xbb\xbf \r\n\t").lower()
-    for pattern, what in _NO_FILES_OF_OURS.items():
-        if re.match(pattern, start):
+    for beginning, what in _NO_ARRAYS.items():
+        if re.match(beginning, start):
             raise InputError(f"expected arrays, got {what} ({path})")
     if head.startswith(b"PK") and zipfile.is_zipfile(source):
         return _format_of_zip(source, path)
-    if head.startswith(_HDF5) or head[512:] == _HDF5:
-        return "MATLAB 7.3" if head.startswith(_MATLAB_73) else "HDF5"
+    if head.startswith(_HDF5):
+        return "HDF5"
+    if head.startswith(_MATLAB_73) and head[512:] == _HDF5:
+        return "MATLAB 7.3"
     if head.startswith(_OLD_TORCH):
         return "torch"
-    if head[8:9] == b"{":
+    # The length of its header comes first, in eight bytes of which the last is zero.
+    if head[7:9] == b"\0{":
         return ".safetensors"
     if head[:1] == b"\x80":
         raise InputError(f"expected arrays, got {_A_PICKLE} ({path})")
@@ -196,10 +190,9 @@ def _format(source: _Source, path: Path) -> str:
         return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
     if head and _is_text(head):
         return ".csv"
-    is_tensorflow = _OF_TENSORFLOW.fullmatch(path.suffix)
     raise InputError(
         f"expected a {', '.join(MODEL_SUFFIXES + _MORE_SUFFIXES)} or IDX file, got {path.name!r}, which is "
-        f"{'a part of a TensorFlow checkpoint' if is_tensorflow else 'none of these'}; numpy.savez writes arrays"
+        "none of these; numpy.savez writes arrays"
     )
 
 
@@ -343,6 +336,10 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
         raise InputError(
             f"expected rows of numbers with commas between them in {path}: {reason}"
         ) from error
+    if skipped and not rows.size:
+        raise InputError(
+            f"expected rows of numbers with commas between them in {path}, got none below the first line"
+        )
     if numbered and len(header) < _MANY_COLUMNS and not np.isin(rows, (-1, 0, 1)).all():
         raise InputError(
             f"expected a first line in {path} that is plainly a header or plainly an image, got {first.strip()}, which may be both: "
