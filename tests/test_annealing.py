@@ -77,7 +77,10 @@ def test_a_mean_field_start_finds_what_a_uniform_one_misses():
 
 
 def test_a_mean_field_start_has_the_pixel_means_of_a_model_with_several_modes():
-    """Two hidden units, each of which holds half of the pixels and is on in one of ten draws: four modes with shares of 81, 9, 9 and 1 %."""
+    """Two hidden units, each of which holds half of the pixels and is on in one of ten draws.
+
+    That makes four modes with shares of 81, 9, 9 and 1 %.
+    """
     weights = torch.zeros(10, 2).double()
     weights[:5, 0] = 5
     weights[5:, 1] = 5

@@ -70,7 +70,10 @@ def test_mean_of_the_mixture_at_the_truth_is_one(count):
 
 @pytest.mark.parametrize("weights", [(5.0, 5.0, 5.0), (1.0, 4.0, 2.0)])
 def test_a_weight_is_no_number_of_independent_draws(weights):
-    """The upper bound from draws of the model fails no more often than stated, for weights in any unit: all sets of three draws are summed."""
+    """The upper bound from the model's draws fails no more often than stated, for any weights.
+
+    All sets of three draws are summed.
+    """
     rbm, chance = random_rbm(3, 2, seed=5), 0.1
     log_p = rbm.log_unnormalized(all_states(3))
     p = log_p.softmax(0)
