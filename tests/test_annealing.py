@@ -76,7 +76,7 @@ def test_a_mean_field_start_finds_what_a_uniform_one_misses():
     assert found.warnings == ()
 
 
-def test_a_mean_field_start_has_the_pixel_means_of_a_model_with_several_modes():
+def test_a_mean_field_start_counts_each_mode_by_its_share():
     """Two hidden units, each of which holds half of the pixels and is on in one of ten draws.
 
     That makes four modes with shares of 81, 9, 9 and 1 %.

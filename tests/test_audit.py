@@ -201,9 +201,7 @@ def test_three_claims(name):
     ("factor", "num_images", "verdict"),
     [(10, 2, CONSISTENT), (6, 3, CONSISTENT), (100, 2, NOT_SUPPORTED), (100, 20, NOT_SUPPORTED)],
 )
-def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_of_images_at_most(
-    factor, num_images, verdict
-):
+def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most(factor, num_images, verdict):
     """RAISE is exact, and gives each image `factor` times the probability that the model gives it.
 
     Images that annealing prefers so much have at most a probability of 1 / `factor` in all. So a
