@@ -3,7 +3,14 @@
 import math
 
 import torch
-from enumeration import all_states, assert_rates, frequencies, missed_mode_rbm, random_rbm
+from enumeration import (
+    all_states,
+    assert_rates,
+    frequencies,
+    joint_log_table,
+    missed_mode_rbm,
+    random_rbm,
+)
 from walks import BIAS
 
 from paperlib.annealing import (
@@ -67,6 +74,24 @@ def test_a_mean_field_start_finds_what_a_uniform_one_misses():
     found = ais(BaseRatePath(rbm, bias), betas, 50, seeded_generator(0))
     assert abs(found.log_z - truth) < 4 * found.std_error
     assert found.warnings == ()
+
+
+def test_a_mean_field_start_counts_each_mode_by_its_share():
+    """Two hidden units, each of which holds half of the pixels and is on in one of ten draws.
+
+    That makes four modes with shares of 81, 9, 9 and 1 %.
+    """
+    weights = torch.zeros(10, 2).double()
+    weights[:5, 0] = 5
+    weights[5:, 1] = 5
+    visible_bias = torch.full((10,), -2.0).double()
+    # what five pixels add to ln f when their unit is on
+    gain = 5 * (torch.nn.functional.softplus(torch.tensor([3.0, -2.0])) @ torch.tensor([1.0, -1.0]))
+    rbm = RBM(weights, visible_bias, (-gain - math.log(9)).expand(2).double())
+    means = joint_log_table(rbm).logsumexp(1).softmax(0) @ all_states(10)
+    # A bias is rounded to two decimals, and a hidden unit is a little less sure than its mode.
+    found = torch.sigmoid(mean_field_bias(rbm))
+    torch.testing.assert_close(found, means, rtol=0, atol=0.003)
 
 
 def test_mean_field_in_every_type(backend):

@@ -21,9 +21,20 @@ from boltzmann_likelihood.evaluation.audit import (
 )
 from boltzmann_likelihood.evaluation.evaluation import AnnealingRuns
 from boltzmann_likelihood.evaluation.report import describe_comparison
-from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Doubt, Judgement
+from boltzmann_likelihood.evaluation.result import (
+    NOT_TRUSTED,
+    AnnealingRun,
+    Doubt,
+    Judgement,
+)
 from paperlib.errors import InputError
-from paperlib.estimators import exact_log_z, upper_bound_from_reached
+from paperlib.estimators import (
+    PartitionEstimate,
+    ReverseEstimate,
+    bracket,
+    exact_log_z,
+    upper_bound_from_reached,
+)
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -114,10 +125,12 @@ def planted_model(model, of=None):
     return model.rbm, model.log_z, None, (of or model).draws(200, seeded_generator(6))
 
 
-def with_mode(log_odds, drawn):
-    """A mode far from the others, and draws that show it or not."""
+def with_mode(log_odds, drawn, fraction=1.0):
+    """A mode far from the others in this part of the pixels, and draws that show it or not."""
     blocks = planted.block_diagonal(60, 40, 5, generator=seeded_generator(3))
-    model = planted.hidden_mode(blocks.rbm, log_odds, generator=seeded_generator(5))
+    model = planted.hidden_mode(
+        blocks.rbm, log_odds, fraction=fraction, generator=seeded_generator(5)
+    )
     return planted_model(model, None if drawn else blocks)
 
 
@@ -135,6 +148,8 @@ MODELS = {
     "Ising 5 x 5": lambda: planted_model(planted.ising_2d(5)),
     "mode with odds e^2, drawn": lambda: with_mode(2.0, drawn=True),
     "mode with odds e^2, not drawn": lambda: with_mode(2.0, drawn=False),
+    # the proven bounds know next to nothing of so wide a mode: a run that starts there does
+    "wide mode with odds e^2, not drawn": lambda: with_mode(2.0, drawn=False, fraction=0.5),
     "mode with odds e^8, not drawn": lambda: with_mode(8.0, drawn=False),
     "digits, mode of 4 units, odds e^30": lambda: of_study("mode of 4 units, odds e^30"),
     "digits, weights times 10": lambda: of_study("weights times 10"),
@@ -150,6 +165,39 @@ def test_three_claims(name):
     for off in (0, 5, -5):
         claim = audit_evaluation(rbm, test, found, truth + off)
         assert (claim.verdict == CONSISTENT) == (off == 0), claim
+
+
+@pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize(
+    ("factor", "num_images", "verdict"),
+    [(10, 2, CONSISTENT), (6, 3, CONSISTENT), (100, 2, NOT_SUPPORTED), (100, 20, NOT_SUPPORTED)],
+)
+def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most(factor, num_images, verdict):
+    """RAISE is exact, and gives each image `factor` times the probability that the model gives it.
+
+    Images that annealing prefers so much have at most a probability of 1 / `factor` in all. So a
+    test set of them alone is drawn with probability `factor` ** -`num_images` at most, and if that
+    is below 0.003, RAISE may say that the truth is too large. All other estimates are too low.
+    """
+    images = STATES[LOG_P.argsort()[: 2 * num_images : 2]]
+    log_p = SMALL.log_unnormalized(images)
+    low, numbers = TRUTH - 5, torch.arange(num_images)
+    of_ais = PartitionEstimate(torch.full((200,), low).double(), torch.zeros(200, 8))
+    log_r = log_p - TRUTH + math.log(factor)
+    assert log_r.logsumexp(0) < 0
+    of_raise = ReverseEstimate(log_r[:, None].expand(-1, 2))
+    run = AnnealingRun(
+        480, of_ais, bracket(log_p, numbers, of_ais, of_raise), seconds=1.0, chosen=numbers
+    )
+    estimated = audited(SMALL, images, claimed_log_z=TRUTH).evaluation
+    wrong = replace(
+        estimated,
+        runs=(run,),
+        tempering=replace(estimated.tempering, log_z=low, lower_bound=None),
+        judgement=Judgement(NOT_TRUSTED, (Doubt(NOT_TRUSTED, "Few round trips."),)),
+    )
+    assert (factor**-num_images > 0.003) == (verdict == CONSISTENT)
+    assert audit_evaluation(SMALL, images, wrong, TRUTH).verdict == verdict
 
 
 @pytest.mark.usefixtures("_estimated")

@@ -4,11 +4,15 @@ import math
 
 import pytest
 import torch
-from enumeration import log_z, random_rbm
+from enumeration import all_states, log_z, random_rbm
 from evaluations import draws
 from scipy.stats import binom
 
-from paperlib.estimators import PartitionEstimate, certified_lower_bound
+from paperlib.estimators import (
+    PartitionEstimate,
+    certified_lower_bound,
+    upper_bound_from_reached,
+)
 from paperlib.estimators.certified import _log_mixture, _log_threshold, _lower_bounds
 from paperlib.numerics import log_mean_exp, seeded_generator
 
@@ -62,6 +66,30 @@ def test_mean_of_the_mixture_at_the_truth_is_one(count):
     log_mixture, _ = _log_mixture(weights.log())
     probabilities = torch.from_numpy(binom.pmf(highs.numpy(), count, p))
     assert (probabilities * log_mixture.exp()).sum().item() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [(5.0, 5.0, 5.0), (1.0, 4.0, 2.0)])
+def test_a_weight_is_no_number_of_independent_draws(weights):
+    """The upper bound from the model's draws fails no more often than stated, for any weights.
+
+    All sets of three draws are summed.
+    """
+    rbm, chance = random_rbm(3, 2, seed=5), 0.1
+    log_p = rbm.log_unnormalized(all_states(3))
+    p = log_p.softmax(0)
+    # Annealing prefers the four least probable states, which are drawn one time in nine.
+    rare = torch.zeros(8, dtype=torch.bool)
+    rare[p.argsort()[:4]] = True
+    log_r = torch.where(rare, log_p, log_p - 3).log_softmax(0)
+    drawn = torch.cartesian_prod(*[torch.arange(8)] * 3)
+    ratios = (log_p - log_r)[drawn]
+    shares = torch.tensor(weights).double()
+    bounds = torch.tensor([upper_bound_from_reached(row, chance, shares) for row in ratios])
+    fails = bounds < log_z(rbm)
+    assert 0 < p[drawn].prod(1)[fails].sum() <= chance
+    # the unit of the weights is anybody's choice
+    found = upper_bound_from_reached(ratios[0], chance, 7 * shares)
+    assert found == pytest.approx(bounds[0].item(), abs=1e-5)
 
 
 def test_the_bound_is_where_the_mixture_crosses_the_threshold():

@@ -1,14 +1,18 @@
 """ln p*(v) of deep models where it is an estimate: the path from the proposal to the posterior, and what is said of what is missing."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from enumeration import all_states, assert_rates, random_dbm, random_rbm
 
 from boltzmann_companion.studies.study import _PARTS, DeepCase, holds_truth, study
-from boltzmann_likelihood.evaluation import compare, evaluate
+from boltzmann_likelihood.evaluation import audit_evaluation, compare, evaluate
+from boltzmann_likelihood.evaluation.audit import CONSISTENT, IMPOSSIBLE
 from boltzmann_likelihood.evaluation.hidden_layers import HiddenLayers
+from boltzmann_likelihood.evaluation.result import LogUnnormalized
+from boltzmann_likelihood.evaluation.verdict import judge, shortfall
 from paperlib.annealing import PosteriorPath, uniform_betas
 from paperlib.annealing.walk import walk_moving_first
 from paperlib.errors import InputError
@@ -164,6 +168,83 @@ def test_draws_that_are_enough_stay_as_they_are():
     assert torch.equal(found.values, drawn)
     assert (found.draws, found.steps) == (100, 0)
     assert abs((exact - drawn).mean().item()) < 0.02
+
+
+def spread_out(units, log_odds, visible_log_odds=0.0):
+    """A DBN of which all is known, and ln Z: none of its layers tells anything about another.
+
+    Each unit of h1 is on with these log-odds, but recognition takes an even chance. So a draw that
+    has `on` of them on has the weight p(v) exp(log_odds * on) (2 / (1 + exp(log_odds))) ** units.
+    The logarithm of the weights is nearly normal, with a variance of units * log_odds ** 2 / 4.
+    """
+    below = RBM(
+        torch.zeros(8, units).double(), torch.full((8,), visible_log_odds), torch.zeros(units)
+    )
+    top = RBM(torch.zeros(units, 2).double(), torch.full((units,), log_odds), torch.zeros(2))
+    return DBN([below, top]), units * math.log1p(math.exp(log_odds)) + 2 * math.log(2)
+
+
+def lost_by_draws(units, log_odds, draws):
+    """By how much ln of a mean of so many weights of `spread_out` is too small, on average."""
+    rates = torch.full((20_000, draws), 0.5).double()
+    on = torch.binomial(torch.full_like(rates, units), rates, seeded_generator(9))
+    log_mean = (log_odds * on).logsumexp(1) - math.log(draws)
+    return units * math.log((1 + math.exp(log_odds)) / 2) - log_mean.mean().item()
+
+
+def test_what_is_missing_is_no_more_than_is_said(monkeypatch):
+    """As long as it is little, and though it is more than the last doubling of draws added."""
+    monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers.POSTERIOR_IMAGES", 1_000)
+    model, log_z = spread_out(40, 0.7)
+    rows, generator = torch.zeros(1_000, 8), seeded_generator(1)
+    drawn = model.log_unnormalized_of(rows, 100, generator)
+    found = HiddenLayers(model, rows, drawn, None, generator).estimate
+    lost = lost_by_draws(40, 0.7, 100)
+    truth, error = log_z - 8 * math.log(2), drawn.std().item() / math.sqrt(1_000)
+    assert abs(truth - drawn.mean().item() - lost) < 4 * error
+    assert found.rise < 0.1  # beyond that, the average is not trusted
+    assert found.rise < lost < found.missing
+
+
+def test_widely_spread_weights_are_no_missed_part_of_the_posterior():
+    """More draws would help, and nothing else is said: every state of h1 may be drawn."""
+    model, _ = spread_out(120, 0.8)
+    rows, generator = torch.zeros(100, 8), seeded_generator(2)
+    drawn = model.log_unnormalized_of(rows, 100, generator)
+    layers = HiddenLayers(model, rows, drawn, None, generator)
+    on = torch.rand(100, 120, generator=generator) < torch.sigmoid(torch.tensor(0.8))
+    assert ["still rises" in doubt.text for doubt in layers.doubts(on.double())] == [True]
+
+
+def test_raise_with_few_draws_of_the_hidden_units_casts_no_doubt_on_ln_z():
+    """It is too low by what importance sampling with four draws for each image loses."""
+    model, log_z = spread_out(30, 1.2)
+    images = (torch.rand(50, 8, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
+    found = evaluate(model, images, steps=64, generator=seeded_generator(6), progress=False)
+    tempering = found.tempering
+    assert abs(tempering.log_z - log_z) < 4 * tempering.std_error
+    short = shortfall(found.runs[-1], tempering)
+    error = found.runs[-1].bracket.lower.test_set_std_error
+    # What ln p*(v) itself lacks makes this smaller, what annealing loses makes it larger.
+    lost, missing = lost_by_draws(30, 1.2, 4), found.unnormalized.missing
+    assert lost - missing - 4 * error < short.nats < lost + short.explained + 4 * error
+    # So nothing is said of it; for a model without this reason, it would be.
+    for judgement, is_said in ((found.judgement, False), (judge(found), True)):
+        said = " ".join([*judgement.warnings, *judgement.settled])
+        assert ("nats below parallel tempering's average" in said) == is_said
+
+
+def test_only_an_exact_average_above_0_is_impossible():
+    """With estimates of ln p*(v), the true ln Z may give such an average."""
+    model, log_z = spread_out(30, 1.2, visible_log_odds=-20.0)
+    images = torch.zeros(2, 8)  # all but certain
+    found = evaluate(model, images, steps=32, generator=seeded_generator(6), progress=False)
+    assert found.unnormalized.draws > 0
+    values = torch.full((2,), log_z + 0.3).double()
+    for draws, verdict in ((found.unnormalized.draws, CONSISTENT), (0, IMPOSSIBLE)):
+        by_draws = LogUnnormalized(values, draws=draws)
+        audited = audit_evaluation(model, images, replace(found, unnormalized=by_draws), log_z)
+        assert audited.verdict == verdict
 
 
 def test_the_generator_is_left_alone():

@@ -10,7 +10,9 @@ here after it, for those that follow.
 
 import importlib
 import json
+import keyword
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -22,6 +24,10 @@ import torch
 import tqdm  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
+# What a copy consists of, besides pyproject.toml, and where a file to be changed is looked for.
+COPIED = ("paperlib", "likelihood/boltzmann_likelihood", "tests")
+NAME = re.compile(r"[A-Za-z_]\w*")
+TOKEN = re.compile(rf"{NAME.pattern}|\s+|.")
 
 
 class Recorder:
@@ -85,31 +91,55 @@ def copy_of(source, target):
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc.*", "*.tmp*", "tmp*"))
 
 
+def changed(text, old, new):
+    """`text` with `old` changed to `new`, or None unless it has one such place.
+
+    If `old` is not there, its variables may have new names: then it is the one place that is the
+    same but for names, and those in `new` become what they are called there.
+    """
+    if text.count(old) == 1:
+        return text.replace(old, new)
+    pattern, groups = "", {}
+    for token in TOKEN.findall(old):
+        if token.isspace():
+            pattern += r"\s+"
+        elif not token.isidentifier() or keyword.iskeyword(token):
+            pattern += re.escape(token)
+        elif token in groups:
+            pattern += rf"(?P={groups[token]})\b"
+        else:
+            groups[token] = f"name{len(groups)}"
+            pattern += rf"\b(?P<{groups[token]}>{NAME.pattern})\b"
+    places = list(re.finditer(pattern, text))
+    if len(places) != 1:
+        return None
+    [place] = places
+    now = {name: place[group] for name, group in groups.items()}
+    renamed = NAME.sub(lambda name: now.get(name[0], name[0]), new)
+    return text[: place.start()] + renamed + text[place.end() :]
+
+
 def main():
     jobs, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     intact = folder / "intact"
-    for name in ("paperlib", "tests"):
-        copy_of(ROOT / name, intact / name)
+    for name in COPIED:
+        copy_of(ROOT / name, intact / Path(name).name)
     shutil.copy(ROOT / "pyproject.toml", intact)
     every_check = sorted({check for job in jobs for check in job["checks"]})
     answers = [in_a_fork(intact, every_check, [])]
     for number, job in enumerate(jobs):
-        changed = folder / str(number)
-        copy_of(intact / "paperlib", changed / "paperlib")
-        copy_of(intact / "tests", changed / "tests")
-        shutil.copy(intact / "pyproject.toml", changed)
-        source = changed / "paperlib" / job["file"]
-        text = source.read_text()
-        if text.count(job["old"]) != 1:
-            answers.append(
-                {
-                    "status": -1,
-                    "log": f"{job['old']!r} is {text.count(job['old'])} times in {job['file']}",
-                }
-            )
+        copy = folder / str(number)
+        for name in COPIED:
+            copy_of(intact / Path(name).name, copy / Path(name).name)
+        shutil.copy(intact / "pyproject.toml", copy)
+        [source] = copy.glob(f"*/{job['file']}")
+        text = changed(source.read_text(), job["old"], job["new"])
+        if text is None:
+            log = f"{job['file']} has no place, or several, that is {job['old']!r}"
+            answers.append({"status": -1, "log": log})
             continue
-        source.write_text(text.replace(job["old"], job["new"]))
-        answers.append(in_a_fork(changed, job["checks"], job["options"]))
+        source.write_text(text)
+        answers.append(in_a_fork(copy, job["checks"], job["options"]))
     print(json.dumps(answers))
 
 

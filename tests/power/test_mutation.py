@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
+from run_mutants import changed
 
 RUNNER = Path(__file__).with_name("run_mutants.py")
 SELF_CHECK = (
@@ -60,8 +61,9 @@ TEMPERING, STEP, BENNETT, CERTIFIED = (
     f"tests/test_{name}.py::test_"
     for name in ("tempering", "tempering_step", "bennett", "certified")
 )
-EVALUATE, SCALES, TRAINING = (
-    f"tests/test_{name}.py::test_" for name in ("evaluate", "scales", "training_likelihood")
+EVALUATE, SCALES, TRAINING, AUDIT, HIDDEN = (
+    f"tests/test_{name}.py::test_"
+    for name in ("evaluate", "scales", "training_likelihood", "audit", "hidden_layers")
 )
 
 GROUPS = {
@@ -446,7 +448,64 @@ GROUPS = {
             f"{TEMPERING}a_finished_run_can_be_made_longer[float64-1]",
         ),
     ],
+    "starts, bounds and allowances": [
+        mutant(
+            "a start from mean field at which every mode counts alike",
+            "annealing/starts.py: means = bounds[kept].«→mul(0).»softmax(0) @",
+            "tests/test_annealing.py::test_a_mean_field_start_counts_each_mode_by_its_share",
+        ),
+        mutant(
+            "a weight is a number of independent draws",
+            "estimators/certified.py: weights« / weights.max()→»",
+            f"{CERTIFIED}a_weight_is_no_number_of_independent_draws[weights0]",
+            f"{CERTIFIED}a_weight_is_no_number_of_independent_draws[weights1]",
+        ),
+        mutant(
+            "what ln p*(v) lacks is what the last doubling of the draws has added",
+            "evaluation/result.py: return «2 * →»max(self.rise, 0.0)",
+            f"{HIDDEN}what_is_missing_is_no_more_than_is_said",
+        ),
+        mutant(
+            "two ends of ln p*(v) may be apart by half of what the spread of the weights explains",
+            "evaluation/hidden_layers.py: log_weights.var(1)«→ / 2»)",
+            f"{HIDDEN}widely_spread_weights_are_no_missed_part_of_the_posterior",
+        ),
+        mutant(
+            "RAISE's few draws of a DBN's hidden units lose nothing",
+            "evaluation/evaluation.py: return max(0.0, «→0 * »weighted_mean(log_p - few,",
+            f"{HIDDEN}raise_with_few_draws_of_the_hidden_units_casts_no_doubt_on_ln_z",
+        ),
+        mutant(
+            "an average above 0 is impossible though it is an estimate",
+            "evaluation/audit.py: « and not found.unnormalized.draws→»:",
+            f"{HIDDEN}only_an_exact_average_above_0_is_impossible",
+        ),
+        mutant(
+            "RAISE's mean is an upper bound on ln Z, whatever the chance",
+            "evaluation/audit.py: chance = -«→0 * »math.log(1 - _SURE)",
+            f"{AUDIT}raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most[10-2-consistent]",
+        ),
+        mutant(
+            "an audit forgets what runs from modes have found",
+            "evaluation/verdict.py: tempering.log_z + «→0 * »max(missed, default=0.0)",
+            f"{AUDIT}three_claims[wide mode with odds e^2, not drawn]",
+        ),
+    ],
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("low = weights / weights.max()", "low = weights"),
+        ("low = shares / shares.max()", "low = shares"),  # all names may change
+        ("low = shares / weights.max()", None),  # but not into different ones
+        ("low = weights * weights.max()", None),
+        ("a = x / x.max()\nb = y / y.max()", None),
+    ],
+)
+def test_a_mutant_is_found_under_other_names(text, expected):
+    assert changed(text, "weights / weights.max()", "weights") == expected
 
 
 @pytest.mark.parametrize("group", GROUPS)

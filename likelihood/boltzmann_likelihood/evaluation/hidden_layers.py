@@ -157,5 +157,6 @@ class HiddenLayers:
             path, path.reverse_transition, path.state_of(hidden), back, schedule, generator, int
         )
         apart = -back.cpu() - log_mean_exp(log_weights)
-        # For weights that are log-normal, a single chain is too high by half of their variance.
+        # For weights that are log-normal, a single chain from above is too high by half of their
+        # variance, and a mean of few draws is too low by no more than that.
         return (apart - log_weights.var(1)).mean().item()
