@@ -1,6 +1,6 @@
 """What computes a number: the code and whether it is committed, the machine, and the versions.
 
-What is kept (`paperlib.keep`) and records (`boltzmann_companion.records`) carry this
+What is stored (`paperlib.store`) and records (`boltzmann_companion.records`) carry this
 information, so that a number can be traced to the code that made it. What cannot be established is
 None.
 """

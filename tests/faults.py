@@ -18,8 +18,8 @@ from enumeration import random_rbm
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_run, raise_run
-from paperlib.keep import kept
 from paperlib.numerics import seeded_generator
+from paperlib.store import kept
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["paperlib.cli", "boltzmann_companion.training", "pytest", "nbformat"])

@@ -13,7 +13,6 @@ from backends import on_a_gpu_of_paper, use_tensor_cores
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_run, raise_log_prob, raise_run
-from paperlib.keep import kept
 from paperlib.kernels import (
     bernoulli,
     chains_per_block,
@@ -27,6 +26,7 @@ from paperlib.kernels.products import binary_product
 from paperlib.kernels.version import DRAWS
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
+from paperlib.store import kept
 
 FILE = Path(__file__).with_name("golden_draws.json")
 DTYPES = {"float64": torch.float64, "float32": torch.float32}

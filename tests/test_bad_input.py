@@ -29,10 +29,10 @@ from boltzmann_companion.studies import (
 from paperlib import annealing, datasets, estimators, evaluation, learning, mcmc, models, numerics
 from paperlib import variational as vi
 from paperlib.errors import InputError
-from paperlib.keep import kept
 from paperlib.kernels import draw_categories
 from paperlib.models import planted
 from paperlib.numerics import seeded_generator
+from paperlib.store import kept
 from paperlib.variational.recognition import Network
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
 from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding

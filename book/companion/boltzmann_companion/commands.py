@@ -15,7 +15,7 @@ from paperlib.cli_options import command
 from paperlib.errors import InputError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from paperlib.cluster import ClusterExecutor
 
 app = typer.Typer()
 
@@ -111,14 +111,14 @@ def reproduce(
 
     get_profile(profile)
     selected, parameters = chapters(only or ()), _parameters(set_ or [])
-    with _client(cluster) as client:
+    with _cluster(cluster) as executor:
         execute_chapters(
             selected,
             profile,
             parameters,
             jobs=jobs,
             resume=resume,
-            scheduler=str(client.scheduler.address) if client and client.scheduler else None,
+            scheduler=executor.address if executor else None,
             device=device,
             report=typer.echo,
         )
@@ -174,7 +174,7 @@ def long(
     from boltzmann_companion.profiles import get_profile
     from boltzmann_companion.studies.long_runs import long_runs, pack_shards, progress_table
     from paperlib import cluster
-    from paperlib.keep import kept
+    from paperlib.store import kept
     from paperlib.validation import require_device
 
     os.environ[DEVICE] = str(require_device("device", device))
@@ -190,8 +190,7 @@ def long(
     # Whatever else this machine does comes first.
     os.nice(19)
     address = os.environ.get(cluster.VARIABLE)
-    with _client(address or (cluster.LOCAL if device == "cpu" else None)) as client:
-        executor = client and cluster.ClusterExecutor(client)
+    with _cluster(address or (cluster.LOCAL if device == "cpu" else None)) as executor:
         for one in runs:
             done, count, _ = one.progress(size.folder)
             if done < count:
@@ -219,12 +218,12 @@ def book(*, profile: _ProfileOption = "digits") -> None:
     typer.echo(f"The book is at {built.relative_to(storage.repository_root())}")
 
 
-def _client(address: str | None) -> AbstractContextManager[Client | None]:
+def _cluster(address: str | None) -> AbstractContextManager[ClusterExecutor | None]:
     if not address:
         return nullcontext()
-    from paperlib.cluster import connect
+    from paperlib.cluster import ClusterExecutor
 
-    return connect(address)
+    return ClusterExecutor(address)
 
 
 def _parameters(settings: list[str]) -> dict[str, Any]:

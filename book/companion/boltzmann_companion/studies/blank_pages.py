@@ -29,9 +29,9 @@ from boltzmann_companion.studies.bracket_tables import TABLES, bracket_runs
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import ais
-from paperlib.keep import kept
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.store import kept
 
 # Probability with which pages of A end in B, and how sure the bound is.
 _ARRIVING, _LEVEL = 0.5, 0.95

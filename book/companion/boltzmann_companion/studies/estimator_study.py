@@ -40,9 +40,9 @@ from paperlib import storage
 from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import UNIFORM_START
-from paperlib.keep import extended
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
+from paperlib.store import extended
 from paperlib.threads import one_thread, step_bar
 from paperlib.validation import require_count
 

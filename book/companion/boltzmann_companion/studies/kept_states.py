@@ -22,11 +22,12 @@ from paperlib.datasets import BinaryImages, binarize
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.estimators.csl import CSLEstimate, log_prob_given
 from paperlib.estimators.shards import Walk, identity_of, shard
-from paperlib.keep import Work, kept
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import log_mean_exp
+from paperlib.resumable import Work
+from paperlib.store import kept
 from paperlib.threads import OnStep
 
 

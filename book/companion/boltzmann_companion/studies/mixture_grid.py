@@ -17,9 +17,9 @@ import torch
 
 from boltzmann_companion.rows import averages
 from paperlib.datasets import BinaryImages
-from paperlib.keep import remembered
 from paperlib.kernels import DRAWS
 from paperlib.learning import MixtureEM, train_mixture
+from paperlib.store import remembered
 
 #: Where EM starts, and its smoothing: that of the mixtures of chapter 6 that start at images, and that of those from noise.
 STARTS, SMOOTHINGS = ("images", "noise"), (0.1, 2.0)

@@ -42,7 +42,6 @@ from paperlib.estimators import exact_log_z, parallel_tempering
 from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.inputs import read_model
 from paperlib.evaluation.modes import mode_starts
-from paperlib.keep import remembered
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM
@@ -53,6 +52,7 @@ from paperlib.models.planted.components import (
     side_by_side,
 )
 from paperlib.numerics import all_states, seeded_generator
+from paperlib.store import remembered
 
 # Nats beyond which an estimate is called wrong; `evaluate` does not report a gap up to this size.
 WRONG = 1.0

@@ -32,10 +32,10 @@ from paperlib.estimators import (
     raise_log_prob,
 )
 from paperlib.evaluation.annealing_runs import CHAINS_PER_VECTOR
-from paperlib.keep import name_of, remembered
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+from paperlib.store import name_of, remembered
 from paperlib.validation import require_count
 
 #: The estimators that are compared at equal cost, and those whose seconds are compared.
