@@ -99,9 +99,7 @@ def kept(
     (9, ['three.safetensors'])
     """
     files = [] if folder is None else part_files(work, folder)
-    stored = [number for number, file in enumerate(files) if file.is_file()]
-    missing = sorted(set(range(len(work.parts))) - set(stored))
-    if missing and executor is None:
+    if executor is None and (folder is None or not is_stored(work, folder)):
         require_device("device", work.device)
     contents: dict[int, dict[str, Tensor]] = {}
     total = sum(part.steps for part in work.parts)
@@ -115,12 +113,22 @@ def kept(
             # A part need not have counted its steps.
             bar.update(reached - bar.n)
 
-        for number in stored:
-            take(number, _read(files[number]))
-        for number, computed in _computed_parts(work, missing, executor, bar.update):
+        def store(number: int, computed: _Computed) -> None:
             if files:
                 _write(files[number], computed)
             take(number, computed.tensors)
+
+        missing = []
+        for number, part in enumerate(work.parts):
+            if files and files[number].is_file():
+                take(number, _read(files[number]))
+            elif executor is None:
+                store(number, _computed(work.shared, part, work.device, bar.update))
+            else:
+                missing.append(number)
+        if executor is not None:
+            for number, computed in _arriving(executor, work, missing):
+                store(number, computed)
     return work.join([contents[number] for number in range(len(work.parts))])
 
 
@@ -131,20 +139,16 @@ class _Computed(NamedTuple):
     made_by: dict[str, Any]
 
 
-def _computed_parts(
-    work: Work[Any], numbers: Sequence[int], executor: Executor | None, on_step: OnStep
+def _arriving(
+    executor: Executor, work: Work[Any], missing: Sequence[int]
 ) -> Iterator[tuple[int, _Computed]]:
-    """The parts with these numbers, computed here in order, or by the workers of an executor in the order of their arrival."""
-    if executor is None:
-        for number in numbers:
-            yield number, _computed(work.shared, work.parts[number], work.device, on_step)
-        return
-    for first in range(0, len(numbers), _PARTS_AHEAD):
+    """Numbers and contents of the missing parts, as they arrive from the workers."""
+    for first in range(0, len(missing), _PARTS_AHEAD):
         sent = {
             executor.submit(
                 _computed_by_worker, work.shared, work.parts[number], work.device, _versions()
             ): number
-            for number in numbers[first : first + _PARTS_AHEAD]
+            for number in missing[first : first + _PARTS_AHEAD]
         }
         try:
             for future in as_completed(sent):

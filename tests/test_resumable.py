@@ -105,40 +105,28 @@ def path(tmp_path):
     return tmp_path / "checkpoint.safetensors"
 
 
-def interrupt(kind, path, owner, function, moment, **changes):
-    """Let this call of a function end as by Ctrl-C."""
-    with pytest.MonkeyPatch.context() as patch:
-        interrupt_call(patch, owner, function, moment)
-        with pytest.raises(KeyboardInterrupt):
-            kind(path, **changes)
-
-
 @EACH
-def test_resumed_it_ends_with_the_identical_result(path, monkeypatch, name):
+@pytest.mark.parametrize("inside", ["a step", "the writing of a state"])
+def test_resumed_it_ends_with_the_identical_result(path, monkeypatch, name, inside):
+    """By Ctrl-C in the middle of it; what was written is not computed again."""
     kind = KINDS[name]
-    with monkeypatch.context() as patch:
-        calls = interrupt_call(patch, *kind.step, 0)
-        whole = kind()
-    for moment in {1, len(calls) // 3, 2 * len(calls) // 3, len(calls)}:
-        interrupt(kind, path, *kind.step, moment)
-        for _ in range(2):  # resumed; then found finished
-            assert kind(path) == whole
-        assert list(path.parent.iterdir()) == [path]
-        path.unlink()
-
-
-@EACH
-def test_a_state_that_was_not_written_is_computed_again(path, monkeypatch, name):
-    kind = KINDS[name]
+    place = kind.step if inside == "a step" else (os, "fsync")
     whole = kind()
-    for moment in {1, 2, kind.states // 2, kind.states}:
-        interrupt(kind, path, os, "fsync", moment)
-        assert list(path.parent.iterdir()) == ([path] if moment > 1 else [])
+    with monkeypatch.context() as patch:
+        calls = interrupt_call(patch, *place, 0)
+        kind(path)
+    for moment in {1, 2, len(calls) // 2, len(calls)}:
+        path.unlink()
         with monkeypatch.context() as patch:
             written = interrupt_call(patch, os, "fsync", 0)
-            assert kind(path) == whole
-        assert len(written) == kind.states - (moment - 1)
-        path.unlink()
+            with patch.context() as interrupted:
+                interrupt_call(interrupted, *place, moment)
+                with pytest.raises(KeyboardInterrupt):
+                    kind(path)
+            assert set(path.parent.iterdir()) <= {path}
+            for _ in range(2):  # resumed; then found finished
+                assert kind(path) == whole
+            assert len(written) == kind.states
 
 
 @EACH
@@ -172,13 +160,13 @@ def test_a_damaged_state_and_one_of_an_older_version_are_refused(path, name):
 
 @pytest.mark.parametrize("name", TRAININGS)
 @pytest.mark.parametrize("state", [1, 3, 5])
-def test_no_epoch_remains_unseen(path, name, state):
+def test_no_epoch_remains_unseen(path, monkeypatch, name, state):
     seen = []
-    options = {"on_epoch": lambda epoch, model: seen.append(epoch)}
-    interrupt(TRAININGS[name], path, os, "fsync", state, **options)
+    train = partial(TRAININGS[name], path, on_epoch=lambda epoch, model: seen.append(epoch))
+    with monkeypatch.context() as patch:
+        interrupt_call(patch, os, "fsync", state)
+        with pytest.raises(KeyboardInterrupt):
+            train()
     assert seen == [1, 2, 3, 4][: state - 1]
-    TRAININGS[name](path, **options)
+    train()
     assert seen[state - 1 :] == [1, 2, 3, 4][max(0, state - 2) :]
-    seen.clear()
-    TRAININGS[name](path, **options)
-    assert seen == []
