@@ -75,7 +75,7 @@ class ClusterExecutor(Executor):
                 "cluster: expected the address of a running Dask scheduler (tcp://HOST:PORT) or "
                 f"`{LOCAL}`, got {address!r}: {error}"
             ) from error
-        self.address = str(self.client.scheduler.address)
+        self.address = str(self.client.scheduler_info()["address"])
         self._executor = self.client.get_executor()
         self._shared: tuple[Any, Any] = (None, None)
 
