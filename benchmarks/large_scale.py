@@ -14,11 +14,11 @@ import time
 
 import torch
 
+from boltzmann_likelihood.cluster import ClusterExecutor
+from boltzmann_likelihood.store import kept
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.cluster import ClusterExecutor
 from paperlib.estimators import ais_run
 from paperlib.estimators.ais import run_chains
-from paperlib.keep import kept
 from paperlib.kernels import chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
@@ -78,9 +78,8 @@ def overhead(repeats):
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, dashboard_address=None
         ) as local,
-        distributed.Client(local) as client,
+        ClusterExecutor(local.scheduler_address) as executor,
     ):
-        executor = ClusterExecutor(client)
         there = cost(lambda: run(executor), repeats, time.perf_counter) / shards
     print(f"an empty shard: {1e3 * here:.1f} ms here, {1e3 * there:.1f} ms through a cluster")
 

@@ -21,8 +21,8 @@ import torch
 
 from benchmarks.competitors import calls
 from boltzmann_companion import speed
+from boltzmann_likelihood.provenance import processor_name, repository_state
 from paperlib import storage
-from paperlib.provenance import processor_name, repository_state
 
 ROOT = storage.repository_root()
 _THREAD_VARIABLES = (

@@ -16,9 +16,9 @@ from pathlib import Path
 import torch
 from enumeration import random_rbm
 
+from boltzmann_likelihood.store import kept
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_run, raise_run
-from paperlib.keep import kept
 from paperlib.numerics import seeded_generator
 
 FORKS = multiprocessing.get_context("forkserver")

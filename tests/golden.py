@@ -11,9 +11,9 @@ import pytest
 import torch
 from backends import on_a_gpu_of_paper, use_tensor_cores
 
+from boltzmann_likelihood.store import kept
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_run, raise_log_prob, raise_run
-from paperlib.keep import kept
 from paperlib.kernels import (
     bernoulli,
     chains_per_block,

@@ -28,10 +28,10 @@ from boltzmann_companion.studies import (
     two_bumps,
 )
 from boltzmann_likelihood import evaluation, planted
+from boltzmann_likelihood.store import kept
 from paperlib import annealing, datasets, estimators, learning, mcmc, models, numerics
 from paperlib import variational as vi
 from paperlib.errors import InputError
-from paperlib.keep import kept
 from paperlib.numerics import seeded_generator
 from paperlib.variational.recognition import Network
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet

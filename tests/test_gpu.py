@@ -17,8 +17,8 @@ from philox import philox
 from pretend_gpu import PretendGenerator
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from boltzmann_likelihood import store
 from boltzmann_likelihood.evaluation import evaluate
-from paperlib import keep
 from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, base_rate_path, uniform_betas
 from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
@@ -225,7 +225,7 @@ def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
     truth = log_z(random_rbm(12, 5, 1)) - (
         0 if kind == "base rates" else log_z(random_rbm(12, 3, 2))
     )
-    estimate = keep.kept(ais_run(path, betas, 20_000, 1, "cuda"), tmp_path, False)
+    estimate = store.kept(ais_run(path, betas, 20_000, 1, "cuda"), tmp_path, False)
     assert estimate.log_weights.device.type == "cpu"
     assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
 
@@ -301,11 +301,11 @@ def models(device):
 
 @pytest.mark.parametrize("kind", range(3))
 def test_shards_walk_on_another_device_and_come_back(device, kind, tmp_path, monkeypatch):
-    for module in (keep, shards):
+    for module in (store, shards):
         monkeypatch.setattr(module, "require_device", lambda name, device, present=True: device)
     path, schedule = base_rate_path(models("cpu")[kind], VECTORS), uniform_betas(5)
-    above = keep.kept(ais_run(path, schedule, 50, 1, device), tmp_path, False)
-    below = keep.kept(raise_run(path, VECTORS, schedule, 9, 1, device), tmp_path, False)
+    above = store.kept(ais_run(path, schedule, 50, 1, device), tmp_path, False)
+    below = store.kept(raise_run(path, VECTORS, schedule, 9, 1, device), tmp_path, False)
     assert (above.log_weights.device, below.log_weights.device) == (path.device, path.device)
     assert len(list(tmp_path.iterdir())) == 2
 

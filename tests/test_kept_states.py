@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
-from test_keep import archived
+from test_store import archived
 
 from boltzmann_companion.chapter import read_settings
 from boltzmann_companion.profiles import get_profile
@@ -159,5 +159,5 @@ def test_the_stored_shards_have_their_names():
     for model_id in settings["exact_models"]:
         v = images.test[: settings["exact_images"]]
         runs.append(states_run(size.model(model_id), v, Kept(**settings["exact_draws"]), 2_408))
-    asked = {f"shards/{part.file}" for run in runs for part in run.parts}
+    asked = {f"shards/{part.name}.safetensors" for run in runs for part in run.parts}
     assert asked == archived("chapter-15-csl")

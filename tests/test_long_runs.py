@@ -13,7 +13,7 @@ import torch
 from enumeration import log_z, random_rbm
 from evaluations import run
 from interruptions import interrupt_call
-from test_keep import archived
+from test_store import archived
 
 from boltzmann_companion import DEVICE, commands, profiles
 from boltzmann_companion.profiles import get_profile
@@ -27,12 +27,12 @@ from boltzmann_companion.studies.bracket_tables import (
     steps_for,
     stored_csl,
 )
-from paperlib import keep
+from boltzmann_likelihood import store
+from boltzmann_likelihood.store import kept
 from paperlib.annealing import uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
 from paperlib.estimators.csl import csl_run
-from paperlib.keep import kept
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
@@ -45,7 +45,7 @@ IMAGES = torch.randint(0, 2, (5, 6), generator=seeded_generator(1))
 @pytest.fixture(scope="module")
 def stored():
     """Names of the shards of chapters 8 and 10 in `data/shards`."""
-    return {Path(name).name for name in archived("chapter-08", "chapter-10", *LONG)}
+    return {Path(name).stem for name in archived("chapter-08", "chapter-10", *LONG)}
 
 
 def runs_of(size, record, name, start, steps):
@@ -79,7 +79,7 @@ def test_names_are_those_of_the_stored_shards(stored, record, name, most, start)
     steps = [k for k in TABLES["paper"][record].steps if 10_000 <= k <= most]
     for runs in runs_of(get_profile("paper"), record, name, start, steps):
         assert [len(run.parts) for run in runs] == [50, 50]
-        assert {part.file for run in runs for part in run.parts} <= stored
+        assert {part.name for run in runs for part in run.parts} <= stored
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_papers_own_k_was_walked_on_a_gpu(stored, record, name, monkeypatch)
     monkeypatch.setenv(DEVICE, "cuda")
     [runs] = runs_of(get_profile("paper"), record, name, "base rates", [100_000])
     assert [len(run.parts) for run in runs] == [1, 1]
-    assert {part.file for run in runs for part in run.parts} <= stored
+    assert {part.name for run in runs for part in run.parts} <= stored
 
 
 # ---- small runs of the same kind
@@ -164,9 +164,9 @@ def test_order_and_what_is_left(small):
     done, count, hours = first.progress(size.folder)
     assert (done, count) == (0, 3)
     assert hours == pytest.approx(5 * 40 * 5 * 64 * 16 * long_runs._SECONDS / 3_600)
-    [_, one, two] = first.run.files(size.folder)
+    [_, one, two] = store.part_files(first.run, size.folder)
     kept(first.run, size.folder, False)
-    seconds = [keep.part_seconds(file) for file in first.run.files(size.folder)[:2]]
+    seconds = [store.part_seconds(file) for file in store.part_files(first.run, size.folder)[:2]]
     two.unlink()
     done, _, hours = first.progress(size.folder)
     assert done == 2
@@ -194,7 +194,7 @@ def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatc
         assert steps_for(*given) == [3]
         kept(one.run, size.folder, False)
     assert steps_for(*given) == [3, 5]
-    monkeypatch.setattr(keep, "_computed", lambda *_: pytest.fail("a shard is missing"))
+    monkeypatch.setattr(store, "_computed", lambda *_: pytest.fail("a shard is missing"))
     for start, path in paths.items():
         stream = SEED + table.stream(number, start, 5)
         assert len(size.ais(path, uniform_betas(5), 150, stream).log_weights) == 150
@@ -206,7 +206,7 @@ def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatc
 @pytest.fixture
 def command(small, monkeypatch):
     """`paperlib long` in this process, which computes here and leaves the process its priority."""
-    monkeypatch.setattr(commands, "_client", lambda address: nullcontext())
+    monkeypatch.setattr(commands, "_cluster", lambda address: nullcontext())
     monkeypatch.setattr(os, "nice", lambda by: by)
     return lambda options="": run(f"long {options}")
 
@@ -220,7 +220,7 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
     (tmp_path / "data" / "shards").mkdir(parents=True)
     monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
     assert command("--pack") == "no new shards\n"
-    calls = interrupt_call(monkeypatch, keep, "write_safetensors", 5)
+    calls = interrupt_call(monkeypatch, store, "write_safetensors", 5)
     with pytest.raises((KeyboardInterrupt, AssertionError)):
         command()
     assert len(list(size.folder.iterdir())) == 4
@@ -266,7 +266,7 @@ def test_csl_so_far_counts_the_shards_that_are_stored(csl):
     kept(one.run, size.folder, False)
     whole, states = stored_csl(size, rbm, chosen, 1, SEED)
     assert states == 200 * 5
-    one.run.files(size.folder)[1].unlink()
+    store.part_files(one.run, size.folder)[1].unlink()
     half, states = stored_csl(size, rbm, chosen, 1, SEED)
     assert states == 100 * 5
     assert not torch.equal(half.log_prob, whole.log_prob)
@@ -276,7 +276,7 @@ def test_csl_so_far_counts_the_shards_that_are_stored(csl):
 def test_shards_of_another_device_are_taken_if_all_are_stored(csl):
     size, rbm, chosen = csl
     there = csl_run(rbm, chosen, 200, 5, SEED + bracket_tables.CSL_STREAM + 1, "cuda")
-    [file] = there.files(size.folder)
+    [file] = store.part_files(there, size.folder)
     with pytest.raises(InputError, match="device: expected a device that torch finds"):
         kept(there, size.folder, False)
     # what a GPU would have written

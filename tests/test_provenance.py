@@ -13,10 +13,10 @@ from boltzmann_companion import records
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.records import History, Run, history, read_record
-from paperlib import keep, provenance
+from boltzmann_likelihood import provenance, store
+from boltzmann_likelihood.store import kept, shards_used, summarize_shards
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_run
-from paperlib.keep import kept, shards_used, summarize_shards
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 
 PATH = BaseRatePath(random_rbm(4, 3, 0))
@@ -130,7 +130,7 @@ def forget(folder):
 
 
 def test_file_of_a_shard_says_what_computed_it(tmp_path, monkeypatch):
-    say(monkeypatch, keep, commit="1f0c")
+    say(monkeypatch, store, commit="1f0c")
     run(tmp_path, 100)
     (file,) = tmp_path.iterdir()
     made_by = json.loads(read_metadata(file)["made_by"])
@@ -146,7 +146,7 @@ def test_file_of_a_shard_says_what_computed_it(tmp_path, monkeypatch):
 
 
 def test_found_and_computed_shards_are_told_apart_and_old_ones_are_unknown(tmp_path, monkeypatch):
-    say(monkeypatch, keep, commit="1f0c", dirty=False)
+    say(monkeypatch, store, commit="1f0c", dirty=False)
     first, summary = run(tmp_path)
     kind = f"{provenance.processor_name()}, {torch.backends.cpu.get_cpu_capability()}"
     expected = {"count": 3, "found": 0, "unknown": 0, "uncommitted": 0}
@@ -160,7 +160,7 @@ def test_found_and_computed_shards_are_told_apart_and_old_ones_are_unknown(tmp_p
     nothing = {"seconds": None, "commits": [], "processors": []}
     assert summary == expected | nothing | {"found": 3, "unknown": 3}
     assert torch.equal(again.log_weights, first.log_weights)
-    say(monkeypatch, keep, commit="2e1d", dirty=True)
+    say(monkeypatch, store, commit="2e1d", dirty=True)
     _, summary = run(tmp_path, 500)
     assert (summary["count"], summary["found"], summary["unknown"]) == (5, 3, 3)
     assert (summary["uncommitted"], summary["commits"]) == (2, ["2e1d"])
@@ -200,7 +200,7 @@ def save(monkeypatch, tmp_path):
 
 
 def test_record_sums_up_the_shards_of_its_chapter(save, monkeypatch):
-    say(monkeypatch, keep, commit="1f0c", dirty=False)
+    say(monkeypatch, store, commit="1f0c", dirty=False)
     for chains, counted in ((0, (0, 0)), (300, (3, 0)), (500, (5, 3))):
         record = save(chains)
         shards = record["provenance"]["shards"]
@@ -210,7 +210,7 @@ def test_record_sums_up_the_shards_of_its_chapter(save, monkeypatch):
 
 
 def test_record_with_old_shards_does_not_claim_to_know_them(save, monkeypatch):
-    say(monkeypatch, keep, commit="1f0c", dirty=True)
+    say(monkeypatch, store, commit="1f0c", dirty=True)
     assert history(save(300)).shards == "uncommitted"
     forget(save.shards)
     record = save(300)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import paperlib
-from paperlib import provenance
+from boltzmann_likelihood import provenance
 
 ROOT = Path(__file__).parents[1]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())

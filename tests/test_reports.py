@@ -20,11 +20,11 @@ from boltzmann_likelihood.evaluation.picture import plot
 from boltzmann_likelihood.evaluation.report import as_dict, describe
 from boltzmann_likelihood.evaluation.result import Doubt, Judgement
 from boltzmann_likelihood.evaluation.verdict import rounded_up
+from boltzmann_likelihood.provenance import code_version, repository_state
 from paperlib import __version__
 from paperlib.datasets import binary_images
 from paperlib.models import DBN
 from paperlib.numerics import seeded_generator
-from paperlib.provenance import code_version, repository_state
 
 TEST, TRAIN = draws(SMALL, 60, 2), draws(SMALL, 200, 3)
 # Standard error of the average over the test images.

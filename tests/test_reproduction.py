@@ -94,7 +94,9 @@ def test_record_comes_back_as_it_was_saved(figures):
 )
 def test_file_is_rewritten_only_when_it_must_be(figures, monkeypatch, first, then, rewritten):
     def saved(dirty=False, instructions="AVX512", bound=False, **values):
-        monkeypatch.setattr("paperlib.provenance.repository_state", lambda: ("1f0c", dirty))
+        monkeypatch.setattr(
+            "boltzmann_likelihood.provenance.repository_state", lambda: ("1f0c", dirty)
+        )
         monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: instructions)
         save([row(**values)], processor_bound=bound)
         return (figures / "table.json").read_bytes()

@@ -1,4 +1,4 @@
-"""AIS and RAISE in shards: the truth, on the right device, and stored shards are found; `test_keep` has the rest."""
+"""AIS, RAISE and ln p* in shards: the truth, on the right device, and stored shards are found; `test_store` has the rest."""
 
 import math
 import subprocess
@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from enumeration import all_states, log_z, random_rbm
+from enumeration import all_states, log_z, random_dbm, random_rbm
 
+from boltzmann_companion import log_probability_store
+from boltzmann_companion.log_probability_store import log_unnormalized_run
 from boltzmann_companion.recipes import load_model
-from paperlib import keep
+from boltzmann_likelihood import store
 from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
 from paperlib.estimators import (
     ais_run,
@@ -17,6 +19,7 @@ from paperlib.estimators import (
     raise_run,
     shards,
 )
+from paperlib.models import DBN
 from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(4, 3, 0)
@@ -25,7 +28,7 @@ BETAS = uniform_betas(10)
 
 def run(folder, path=None, chains=250, seed=1, betas=BETAS, device=None):
     work = ais_run(path or BaseRatePath(RBM), betas, chains, seed, device)
-    return keep.kept(work, folder, False)
+    return store.kept(work, folder, False)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,7 @@ def test_stored_shards_are_found(tmp_path, monkeypatch):
     """
     # as `make shards` does it
     subprocess.run(["tar", "-xJf", STORED / "chapter-10.tar.xz", "-C", tmp_path], check=True)
-    monkeypatch.setattr(keep, "_computed", lambda *given: pytest.fail("a shard is missing"))
+    monkeypatch.setattr(store, "_computed", lambda *given: pytest.fail("a shard is missing"))
     path, betas = DBMPath(load_model("mnist-dbm", torch.float32)), uniform_betas(10_000)
     found = run(tmp_path / "shards", path, chains=5_000, seed=3_014, betas=betas)
     assert len(found.log_weights) == 5_000
@@ -60,7 +63,7 @@ def test_stored_shards_are_found(tmp_path, monkeypatch):
 def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp_path, monkeypatch):
     # what is kept where; the chains themselves walk on this processor
     moved = []
-    for module in (keep, shards):
+    for module in (store, shards):
         monkeypatch.setattr(
             module, "require_device", lambda name, device, present=True: torch.device(device)
         )
@@ -84,7 +87,7 @@ def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp
 
 def run_raise(folder, chains, **changes):
     arguments = {"path": BaseRatePath(RBM), "betas": BETAS, "seed": 1} | changes
-    return keep.kept(raise_run(v=all_states(4), num_chains=chains, **arguments), folder, False)
+    return store.kept(raise_run(v=all_states(4), num_chains=chains, **arguments), folder, False)
 
 
 def test_reverse_shards_agree_with_raise(tmp_path):
@@ -93,3 +96,18 @@ def test_reverse_shards_agree_with_raise(tmp_path):
     weights = sharded.log_weights.exp(), whole.log_weights.exp()
     error = sum(w.var(1) / 4_000 for w in weights).sqrt()
     assert ((weights[0].mean(1) - weights[1].mean(1)).abs() < 4 * error).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [random_dbm(4, 3, 2, seed=0), DBN([random_rbm(4, 3, 0), random_rbm(3, 2, 1)])],
+    ids=["DBM", "DBN"],
+)
+def test_mean_of_deep_models_is_the_enumerated_one(monkeypatch, model):
+    """40 runs: the mean of p* over its exact value is 1 within 5 standard errors, for the sum over all vectors."""
+    monkeypatch.setattr(log_probability_store, "_IMAGES_PER_SHARD", 5)
+    v = all_states(4)
+    truth = model.exact_log_unnormalized(v)
+    runs = [log_unnormalized_run(model, v, 30, seed).result() for seed in range(40)]
+    ratios = torch.stack([(run - truth).exp().mean() for run in runs])
+    assert abs(ratios.mean() - 1) < 5 * ratios.std() / 40**0.5

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from boltzmann_likelihood import provenance
 from boltzmann_likelihood.evaluation import compare, evaluate, evaluate_training
-from paperlib import provenance
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import (

@@ -2,11 +2,9 @@
 
 import itertools
 import math
-from functools import partial
 
 import pytest
 import torch
-from backends import BACKENDS
 from enumeration import (
     all_states,
     assert_rates,
@@ -14,11 +12,9 @@ from enumeration import (
     log_z,
     random_rbm,
 )
-from interruptions import interrupt_call
 from walks import THREE_WALKS, base_rates
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
-from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.resampling import systematic
 from paperlib.estimators.tempering import warnings as doubts
@@ -193,34 +189,6 @@ def test_intervals_cover_as_often_as_they_say():
         low, high = estimate.interval()
         covered += low <= truth <= high
     assert covered >= 25
-
-
-# of 235: after about 150, 900 and 1,900 steps of single chains
-@pytest.mark.parametrize("transition", [51, 145, 228])
-def test_an_interrupted_run_goes_on_to_the_same_bits(transition, tmp_path, monkeypatch):
-    backend = BACKENDS[3]  # float32, fast
-    run = partial(parallel_tempering, base_rates(backend).path, num_replicas=4)
-    whole = run(2_000, seeded_generator(3))
-    file = tmp_path / "run.safetensors"
-    with monkeypatch.context() as patch:
-        interrupt_call(patch, BaseRatePath, "transition", transition)
-        with pytest.raises(KeyboardInterrupt):
-            run(2_000, seeded_generator(3), checkpoint=file)
-    assert file.is_file()
-    for _ in range(2):  # resumed; then found finished
-        resumed = run(2_000, seeded_generator(3), checkpoint=file)
-        assert resumed.log_z == whole.log_z
-        assert resumed.std_error == whole.std_error
-        assert torch.equal(resumed.samples, whole.samples)
-        assert resumed.chain_steps == whole.chain_steps
-    assert [item.name for item in tmp_path.iterdir()] == [file.name]
-    with pytest.raises(InputError, match=r"^checkpoint: expected generator"):
-        run(2_000, seeded_generator(4), checkpoint=file)
-    with pytest.raises(InputError, match=r"^checkpoint: expected chain_steps 2001, got 2000"):
-        run(2_001, seeded_generator(3), checkpoint=file)
-    file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"^checkpoint: expected an undamaged file"):
-        run(2_000, seeded_generator(3), checkpoint=file)
 
 
 @pytest.mark.parametrize("portions", [[6_000], [2_000] * 3], ids=len)

@@ -230,7 +230,7 @@ class Job:
         options: Mapping[str, object],
     ) -> dict[str, Any]:
         """What a JSON file says about the run: version, seed, files with their SHA-256, options, machine, and how to repeat it."""
-        from paperlib.provenance import made_by
+        from boltzmann_likelihood.provenance import made_by
 
         effort = next((found.effort for found in evaluations if found.effort is not None), None)
         return {

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from paperlib.estimators.estimate import Estimate
 from paperlib.estimators.shards import Walk, device_of, identity_of, shard
-from paperlib.keep import Work
 from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import leave_one_out, log_mean_exp, resolve_generator, softplus
+from paperlib.resumable import Work
 from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, as_binary, require_count
 
@@ -182,7 +182,7 @@ def csl_run(
     seed: int,
     device: torch.device | str | None = None,
 ) -> Work[CSLEstimate]:
-    """CSL as in `csl_estimate`, in shards of 100 chains (GPU: 5,000) for `paperlib.keep.kept`, which returns a `CSLEstimate`.
+    """CSL as in `csl_estimate`, in shards of 100 chains (GPU: 5,000), for `boltzmann_likelihood.store.kept`.
 
     Parameters
     ----------
@@ -200,11 +200,8 @@ def csl_run(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from paperlib.keep import kept
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     kept(csl_run(rbm, [[0, 1], [1, 1]], 200, 50, 1), folder).log_means.shape
+    >>> csl_run(rbm, [[0, 1], [1, 1]], 200, 50, seed=1).result().log_means.shape
     torch.Size([2, 2])
     """
     vectors = as_binary("v", v, rbm.num_visible).to(torch.uint8)

@@ -1,4 +1,4 @@
-"""AIS and RAISE in shards: parts that are kept, and never computed twice (`paperlib.keep`).
+"""AIS and RAISE in shards: parts that can be kept, and then are never computed twice (`boltzmann_likelihood.store`).
 
 A shard is a block of chains. Its draws follow from the path, the schedule, the seed, the shard's
 number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
@@ -29,10 +29,10 @@ from paperlib.estimators.reverse_ais import (
     run_reverse_chains,
     summarize_reverse,
 )
-from paperlib.keep import Part, Work
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+from paperlib.resumable import Part, Work
 from paperlib.surroundings import undisturbed
 from paperlib.threads import OnStep, one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
@@ -50,7 +50,7 @@ def ais_run(
     seed: int,
     device: torch.device | str | None = None,
 ) -> Work[PartitionEstimate]:
-    """AIS as in `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000), for `paperlib.keep.kept`.
+    """AIS as in `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000), for `boltzmann_likelihood.store.kept`.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def ais_run(
     Returns
     -------
     Work[PartitionEstimate]
-        `kept(work, folder)` computes it, or finds its shards in `folder`. The result is the same whether shards were found or computed,
-        here or elsewhere, in one run or in many. `paperlib.keep.shards_used` tells what computed them.
+        `work.result()` computes it; `boltzmann_likelihood.store.kept(work, folder)` does, too, or finds its shards in `folder`. The result is the same
+        whether shards were found or computed, here or elsewhere, in one run or in many.
 
     Raises
     ------
@@ -85,15 +85,14 @@ def ais_run(
 
     Examples
     --------
-    >>> import tempfile
     >>> from paperlib.annealing import BaseRatePath, uniform_betas
-    >>> from paperlib.keep import kept
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = kept(ais_run(path, uniform_betas(10), 100, seed=1), folder)
-    ...     again = kept(ais_run(path, uniform_betas(10), 200, seed=1), folder)
-    >>> bool((again.log_weights[:100] == first.log_weights).all())
+    >>> few = ais_run(path, uniform_betas(10), 100, seed=1)
+    >>> more = ais_run(path, uniform_betas(10), 200, seed=1)
+    >>> few.parts[0].name == more.parts[0].name
+    True
+    >>> bool((few.result().log_weights == more.result().log_weights[:100]).all())
     True
     """
     require_path(path)
@@ -123,7 +122,7 @@ def raise_run(
     seed: int,
     device: torch.device | str | None = None,
 ) -> Work[ReverseEstimate]:
-    """RAISE as in `paperlib.estimators.raise_log_prob`, in shards of a few vectors, for `paperlib.keep.kept`.
+    """RAISE as in `paperlib.estimators.raise_log_prob`, in shards of a few vectors, for `boltzmann_likelihood.store.kept`.
 
     Parameters
     ----------
@@ -153,11 +152,10 @@ def raise_run(
     Examples
     --------
     >>> from paperlib.annealing import BaseRatePath, uniform_betas
-    >>> from paperlib.keep import kept
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
     >>> v = torch.tensor([[0, 1], [1, 1]])
-    >>> kept(raise_run(path, v, uniform_betas(10), 20, seed=1), folder=None).log_weights.shape
+    >>> raise_run(path, v, uniform_betas(10), 20, seed=1).result().log_weights.shape
     torch.Size([2, 20])
     """
     schedule = check_betas(betas)
@@ -186,12 +184,12 @@ def raise_run(
 
 
 def shard(identity: str, task: _Task, steps: int) -> Part:
-    """A part that draws random numbers: the name of its file and the seed of its draws are a hash of what it depends on.
+    """A part that draws random numbers: its name and the seed of its draws are a hash of what it depends on.
 
     No other shard has this seed.
     """
     name = storage.sha256(identity.encode())
-    return Part(f"{name}.safetensors", partial(_with_draws, int(name[:15], 16), task), steps)
+    return Part(name, partial(_with_draws, int(name[:15], 16), task), steps)
 
 
 @partial(undisturbed, gradients=False)

@@ -25,16 +25,17 @@ from tqdm import tqdm
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli, draw_units
-from paperlib.learning.checkpoints import (
+from paperlib.learning.epochs import (
     TrainingState,
     diverged,
     minibatches,
     train_in_epochs,
-    training_signature,
+    training_identity,
 )
 from paperlib.learning.recipe import check_recipe
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.resumable import Checkpoint
 from paperlib.validation import ArrayLike, as_binary, require_shape
 
 # With persistent chains, the reconstruction costs an additional matrix product, a fifth of an update, and a tenth of the minibatches
@@ -182,7 +183,7 @@ def train_rbm(
         A `.safetensors` file, written at the start and after every epoch. If it exists, training resumes from it and ends with the
         identical result.
     on_epoch : callable, optional
-        Called with the epoch (from 1) and a copy of the model after each epoch that is run.
+        Called with the epoch (from 1) and a copy of the model after each epoch that is run, before its checkpoint is written.
     progress : bool, optional
         Show a progress bar with the reconstruction error; by default if standard error is a terminal.
 
@@ -212,13 +213,13 @@ def train_rbm(
     True
     """
     data = as_binary("train", train).to(torch.uint8).contiguous()
-    signature = training_signature(recipe, seed, dtype, data)
+    identity = training_identity(recipe, seed, dtype, data)
     layers_below = [layer.to(device, dtype) for layer in layers_below]
     _check_widths(data.shape[1], layers_below, recipe.num_hidden, initial)
     if layers_below:
-        signature["layers_below"] = json.dumps([layer.checksum() for layer in layers_below])
+        identity["layers_below"] = json.dumps([layer.checksum() for layer in layers_below])
     if initial is not None:
-        signature["initial"] = initial.checksum()
+        identity["initial"] = initial.checksum()
     state = train_in_epochs(
         RBM,
         lambda: _initial_state(recipe, data, layers_below, initial, seed, dtype, device),
@@ -226,8 +227,7 @@ def train_rbm(
         recipe.epochs,
         math.ceil(len(data) / recipe.batch_size),
         label=f"CD {recipe.num_hidden}",
-        checkpoint=checkpoint,
-        signature=signature,
+        checkpoint=Checkpoint(checkpoint, identity),
         device=device,
         on_epoch=on_epoch,
         progress=progress,

@@ -27,17 +27,18 @@ from torch import Tensor
 from tqdm import tqdm
 
 from paperlib.kernels import bernoulli
-from paperlib.learning.checkpoints import (
+from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
+from paperlib.learning.epochs import (
     TrainingState,
     diverged,
     minibatches,
     train_in_epochs,
-    training_signature,
+    training_identity,
 )
-from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.learning.recipe import check_recipe
 from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
+from paperlib.resumable import Checkpoint
 from paperlib.validation import ArrayLike, as_binary
 
 # States of v, h1 and h2, each [cases, units].
@@ -179,7 +180,7 @@ def train_dbm(
     DBM(64-4-2, torch.float32, cpu)
     """
     data = as_binary("train", train).to(torch.uint8).contiguous()
-    signature = training_signature(recipe, seed, dtype, data)
+    identity = training_identity(recipe, seed, dtype, data)
     batches = math.ceil(len(data) / recipe.batch_size)
     updates = recipe.epochs * batches
 
@@ -202,8 +203,7 @@ def train_dbm(
         recipe.epochs,
         batches,
         label=f"DBM {'-'.join(map(str, widths))}",
-        checkpoint=checkpoint,
-        signature=signature,
+        checkpoint=Checkpoint(checkpoint, identity),
         device=device,
         on_epoch=on_epoch,
         progress=progress,

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -158,29 +158,6 @@ def read_metadata(path: Path) -> dict[str, str]:
     with _opened(path) as stored:
         metadata = stored.metadata() or {}
     return {key: text for key, text in metadata.items() if key != _CHECKSUM}
-
-
-def read_resumable(
-    path: Path, signature: Mapping[str, str], progress: Collection[str]
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and the progress of a checkpoint, if it belongs to the work with this signature."""
-    try:
-        metadata = read_metadata(path)
-        tensors = read_safetensors(path)
-        done = {name: json.loads(metadata.pop(name)) for name in progress}
-    except (ValueError, KeyError) as error:
-        raise InputError(
-            f"checkpoint: expected an undamaged file at {path}; remove it to start anew"
-        ) from error
-    # Compared both ways, since a checkpoint may also have an entry that this work lacks.
-    for key in sorted(signature.keys() | metadata.keys()):
-        wanted, found = signature.get(key, "none"), metadata.get(key, "none")
-        if wanted != found:
-            raise InputError(
-                f"checkpoint: expected {key} {wanted}, got {found} in {path}; "
-                "remove it to start anew"
-            )
-    return tensors, done
 
 
 def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:

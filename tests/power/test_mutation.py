@@ -308,13 +308,13 @@ GROUPS = {
     "kept work": [
         mutant(
             "files that archives hold have other names",
-            'keep.py: return f"{identity[0].lower()}-{storage.sha256(_canonical(identity).encode())[:2«4→3»]}.json"',
-            "tests/test_keep.py::test_names_stay[tempering runs, AIS]",
+            'store.py: return f"{identity[0].lower()}-{storage.sha256(_canonical(identity).encode())[:2«4→3»]}.json"',
+            "tests/test_store.py::test_names_stay[tempering runs, AIS]",
         ),
         mutant(
             "what has been kept is computed again",
-            "keep.py: if «path is not None and path.is_file()→False»:",
-            "tests/test_keep.py::test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice[study of evaluate]",
+            "store.py: if «path is None or not path.is_file()→True»:",
+            "tests/test_store.py::test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice[study of evaluate]",
         ),
     ],
     "the verdict": [

@@ -14,7 +14,7 @@ from paperlib import storage
 from paperlib.errors import InputError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from boltzmann_likelihood.cluster import ClusterExecutor
 
 app = typer.Typer()
 
@@ -53,7 +53,7 @@ def train(
     """Train models from their recipes and store them."""
     from boltzmann_companion.recipes import model_path
     from boltzmann_companion.training import train_models
-    from paperlib.provenance import repository_state
+    from boltzmann_likelihood.provenance import repository_state
 
     if output is not None and len(model_ids) > 1:
         raise InputError(f"output: expected none for {len(model_ids)} models, got {output}")
@@ -132,14 +132,14 @@ def reproduce(
 
     get_profile(profile)
     selected, parameters = chapters(only or ()), _parameters(set_ or [])
-    with _client(cluster) as client:
+    with _cluster(cluster) as executor:
         execute_chapters(
             selected,
             profile,
             parameters,
             jobs=jobs,
             resume=resume,
-            scheduler=str(client.scheduler.address) if client and client.scheduler else None,
+            scheduler=executor.address if executor else None,
             device=device,
             report=typer.echo,
         )
@@ -197,8 +197,8 @@ def long(
 
     from boltzmann_companion.profiles import get_profile
     from boltzmann_companion.studies.long_runs import long_runs, pack_shards, progress_table
-    from paperlib import cluster
-    from paperlib.keep import kept
+    from boltzmann_likelihood import cluster
+    from boltzmann_likelihood.store import kept
     from paperlib.validation import require_device
 
     os.environ[DEVICE] = str(require_device("device", device))
@@ -214,8 +214,7 @@ def long(
     # Whatever else this machine does comes first.
     os.nice(19)
     address = os.environ.get(cluster.VARIABLE)
-    with _client(address or (cluster.LOCAL if device == "cpu" else None)) as client:
-        executor = client and cluster.ClusterExecutor(client)
+    with _cluster(address or (cluster.LOCAL if device == "cpu" else None)) as executor:
         for one in runs:
             done, count, _ = one.progress(size.folder)
             if done < count:
@@ -243,12 +242,12 @@ def book(profile: _ProfileOption = "digits") -> None:
     typer.echo(f"The book is at {built.relative_to(storage.repository_root())}")
 
 
-def _client(address: str | None) -> AbstractContextManager[Client | None]:
+def _cluster(address: str | None) -> AbstractContextManager[ClusterExecutor | None]:
     if not address:
         return nullcontext()
-    from paperlib.cluster import connect
+    from boltzmann_likelihood.cluster import ClusterExecutor
 
-    return connect(address)
+    return ClusterExecutor(address)
 
 
 def _parameters(settings: list[str]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators.shards import Walk, shard
-from paperlib.keep import Work
 from paperlib.kernels import DRAWS
 from paperlib.models import DBM, DBN
 from paperlib.models.files import tensors_checksum
+from paperlib.resumable import Work
 from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike, as_binary, require_count
 
@@ -26,7 +26,7 @@ _IMAGES_PER_SHARD = 1_000
 def log_unnormalized_run(
     model: DBM | DBN, v: ArrayLike, num_samples: int, seed: int
 ) -> Work[Tensor]:
-    """`model.log_unnormalized` in shards of a thousand vectors; `paperlib.keep.kept` returns float64 [N], in nats.
+    """`model.log_unnormalized` in shards of a thousand vectors, for `boltzmann_likelihood.store.kept`; the result is float64 [N], in nats.
 
     Parameters
     ----------
@@ -46,15 +46,10 @@ def log_unnormalized_run(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from paperlib.keep import kept
     >>> from paperlib.models import RBM
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
-    >>> run = log_unnormalized_run(DBN([rbm, rbm]), [[0, 1]], 10, 1)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first, again = kept(run, folder), kept(run, folder)
-    >>> bool(first == again)
-    True
+    >>> log_unnormalized_run(DBN([rbm, rbm]), [[0, 1], [1, 1]], 10, seed=1).result().shape
+    torch.Size([2])
     """
     num_samples = require_count("num_samples", num_samples)
     blocks = as_binary("v", v, model.num_visible).to(torch.uint8).split(_IMAGES_PER_SHARD)

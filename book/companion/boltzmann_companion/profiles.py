@@ -19,15 +19,16 @@ from torch import Tensor
 from boltzmann_companion import DEVICE
 from boltzmann_companion.log_probability_store import log_unnormalized_run
 from boltzmann_companion.recipes import Model, load_model
-from paperlib import cluster
+from boltzmann_likelihood import cluster
+from boltzmann_likelihood.store import is_stored, kept
 from paperlib.annealing import BaseRatePath, RBMPairPath
 from paperlib.datasets import BinaryImages, binary_images, cache_folder
 from paperlib.errors import InputError, never_changed
 from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, raise_log_prob
 from paperlib.estimators.shards import ais_run, raise_run
-from paperlib.keep import Work, kept
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
+from paperlib.resumable import Work
 
 Result = TypeVar("Result")
 
@@ -115,7 +116,7 @@ class Profile:
         The longest runs take minutes on a GPU and days on a processor, and are computed wherever a machine is at hand.
         """
         runs = [on(device) for device in dict.fromkeys((self.device, "cpu", "cuda"))]
-        return next((run for run in runs if run.stored(self.folder)), runs[0])
+        return next((run for run in runs if is_stored(run, self.folder)), runs[0])
 
     def _kept(self, on: Callable[[str], Work[Result]], progress: bool | None = None) -> Result:
         return kept(self.run(on), self.folder, progress, cluster.from_environment())

@@ -14,8 +14,8 @@ Its provenance says what made it:
 `seconds`                     from the start of the *chapter* until then, including its earlier
                               cells but not shards that were found on disk
 `shards`                      what computed the shards of AIS and RAISE that the chapter used until
-                              then (`paperlib.keep.summarize_shards`)
-`processor`, `torch`, ...     the machine and the versions (`paperlib.provenance.made_by`)
+                              then (`boltzmann_likelihood.store.summarize_shards`)
+`processor`, `torch`, ...     the machine and the versions (`boltzmann_likelihood.provenance.made_by`)
 `device`, `threads`, `dtype`  where and how chains walked
 `draws`                       the version of the draws (`paperlib.kernels.version`)
 `data`, `models`              SHA-256 of what went in
@@ -43,12 +43,12 @@ import torch
 from boltzmann_companion import SETTINGS
 from boltzmann_companion.columns import Column
 from boltzmann_companion.recipes import RECIPES, Model
+from boltzmann_likelihood.provenance import CHECKED, made_by
+from boltzmann_likelihood.store import shards_used, summarize_shards
 from paperlib import storage
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
-from paperlib.keep import shards_used, summarize_shards
 from paperlib.kernels.version import DRAWS
-from paperlib.provenance import CHECKED, made_by
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

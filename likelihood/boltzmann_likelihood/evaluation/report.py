@@ -20,9 +20,9 @@ from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_IMAGES
 from boltzmann_likelihood.evaluation.result import Effort, Evaluation
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood
 from boltzmann_likelihood.evaluation.verdict import rounded_up
+from boltzmann_likelihood.provenance import code_version, repository_state
 from paperlib import __version__
 from paperlib.estimators import Bracket, TemperingEstimate
-from paperlib.provenance import code_version, repository_state
 
 # Most warnings that the text names; --json has all.
 _MOST_WARNINGS = 3

@@ -4,19 +4,17 @@ Pilot rounds grow longer, and each places the temperatures for the next. The mai
 of the first round heats the chains: it takes them from the start to their temperatures. The replicas of the main round begin with the
 chains of different times of the last pilot round.
 
-If a checkpoint is requested, everything that a run depends on is saved in it after every round and ten times within the main round. A
+A checkpoint holds everything that the rest of a run depends on. It is written after every round and ten times within the main round. A
 resumed run gives the same result, bit for bit.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,8 +33,9 @@ from paperlib.estimators.tempering.temperatures import (
     temperatures_for,
 )
 from paperlib.kernels.version import DRAWS
-from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
+from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+from paperlib.resumable import Checkpoint, State
 from paperlib.threads import OnStep, one_thread, walk_side_by_side
 
 # Shares of the budget for the pilot rounds.
@@ -55,7 +54,6 @@ _SEGMENTS = 10
 # So many steps are taken at once at most, and so many visible units drawn, so that Ctrl-C need not wait for long.
 _MOST_STEPS = 100
 _MOST_UNITS = 2_000_000
-_PROGRESS = "progress"
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,8 @@ class Plan:
 class TemperingRun:
     """The rounds of a run, in segments; `spent` counts transitions of single chains.
 
-    All random numbers come from the generator, on the path's device. A checkpoint is a file and the signature that says which run it belongs
-    to. If the file exists, the run resumes from it; if it is damaged or belongs to another run, that is an `InputError`.
+    All random numbers come from the generator, on the path's device. If there is a checkpoint, with the identity of this run
+    (`run_identity`), the run resumes from it; if it is damaged or belongs to another run, that is an `InputError`.
     """
 
     def __init__(
@@ -95,10 +93,11 @@ class TemperingRun:
         path: AnnealingPath[Any],
         plan: Plan,
         generator: torch.Generator,
-        checkpoint: tuple[Path, dict[str, str]] | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.path, self.generator = path, generator
-        self._plan, self._checkpoint = plan, checkpoint
+        self._plan = plan
+        self._checkpoint = checkpoint or Checkpoint(None, {})
         self.spent = 0
         if plan.betas is None:
             most = math.sqrt(plan.pilots[0] * plan.chain_steps) / 2
@@ -110,8 +109,9 @@ class TemperingRun:
             betas, num_replicas = plan.betas, plan.replicas_for(len(plan.betas))
         state = path.sample_start(len(betas) * num_replicas, generator)
         self._begin(0, Replicas(path, betas, num_replicas, state))
-        if checkpoint is not None and checkpoint[0].is_file():
-            self._restore(*checkpoint)
+        stored = self._checkpoint.load()
+        if stored is not None:
+            self._restore(stored)
 
     @property
     def main(self) -> bool:
@@ -153,8 +153,8 @@ class TemperingRun:
                 self._series[name] = torch.cat([self._series.get(name, new[:0]), new])
             if self._done == self._steps and not self.main:
                 self._begin(self._number + 1, self._next_replicas())
-        if self._checkpoint is not None:
-            self._save(*self._checkpoint)
+        if self._checkpoint.path is not None:
+            self._checkpoint.save(self._stored())
 
     def _walk_side_by_side(self, steps: range, on_step: OnStep) -> list[dict[str, list[Any]]]:
         """Take these steps, and return what each part of the replicas has recorded.
@@ -291,8 +291,8 @@ class TemperingRun:
         steps = [(place + 1) * self._interval - 1 for place in range(len(units))]
         return steps, units, corrections
 
-    def _save(self, file: Path, signature: dict[str, str]) -> None:
-        """Write a checkpoint, whole or not at all."""
+    def _stored(self) -> State:
+        """All that the rest of the run depends on."""
         tensors = {
             f"state_{name}": value for name, value in state_tensors(self.replicas.state).items()
         }
@@ -302,13 +302,11 @@ class TemperingRun:
             "betas": self.replicas.betas,
             **self._series,
         }
-        progress = {"round": self._number, "done": self._done, "spent": self.spent}
-        write_safetensors(file, tensors, {**signature, _PROGRESS: json.dumps(progress)})
+        return State(tensors, {"round": self._number, "done": self._done, "spent": self.spent})
 
-    def _restore(self, file: Path, signature: dict[str, str]) -> None:
-        """Continue from a checkpoint."""
-        tensors, found = read_resumable(file, signature, [_PROGRESS])
-        progress = found[_PROGRESS]
+    def _restore(self, stored: State) -> None:
+        """Continue from what `_stored` gave."""
+        tensors, numbers = stored
         device = self.path.device
         parts = {
             name.removeprefix("state_"): value.to(device)
@@ -321,12 +319,13 @@ class TemperingRun:
         replicas = Replicas(self.path, tensors["betas"], len(chain_at), with_tensors(model, parts))
         if not torch.equal(chain_at.sort(1).values, replicas.chain_at):
             raise InputError(
-                f"checkpoint: expected every chain once in {file}; remove it to start anew"
+                f"checkpoint: expected every chain once in {self._checkpoint.path}; "
+                "remove it to start anew"
             )
         replicas.chain_at = chain_at
-        self.spent = progress["spent"] - progress["done"] * replicas.num_chains
-        self._begin(progress["round"], replicas)
-        self.spent, self._done = progress["spent"], progress["done"]
+        self.spent = numbers["spent"] - numbers["done"] * replicas.num_chains
+        self._begin(numbers["round"], replicas)
+        self.spent, self._done = numbers["spent"], numbers["done"]
         recorded = ("log_ratios", "ends", "units", "corrections")
         self._series = {name: tensors[name] for name in recorded if name in tensors}
         if "units" in tensors:
@@ -334,7 +333,7 @@ class TemperingRun:
         self.generator.set_state(tensors["generator"])
 
 
-def run_signature(
+def run_identity(
     path: AnnealingPath[Any], plan: Plan, generator: torch.Generator, seeded: bool
 ) -> dict[str, str]:
     """What distinguishes runs: the path, the plan and, if the run was `seeded`, where its random numbers begin."""

@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -45,10 +44,11 @@ from paperlib.estimators.estimate import (
 from paperlib.estimators.resampling import systematic
 from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.estimators.tempering.replicas import Record
-from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
+from paperlib.estimators.tempering.run import Plan, TemperingRun, run_identity
 from paperlib.estimators.tempering.warnings import find_tempering_warnings
 from paperlib.mcmc.series import batch_means, equilibration, mean_error
 from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.resumable import Checkpoint
 from paperlib.threads import OnStep, one_thread, step_bar
 from paperlib.validation import ArrayLike, require_count
 
@@ -210,10 +210,8 @@ def parallel_tempering(
         )
     seeded = generator is not None
     generator = resolve_generator(generator, path.device)
-    kept = None
-    if checkpoint is not None:
-        kept = Path(checkpoint), run_signature(path, plan, generator, seeded)
-    run = TemperingRun(path, plan, generator, kept)
+    identity = {} if checkpoint is None else run_identity(path, plan, generator, seeded)
+    run = TemperingRun(path, plan, generator, Checkpoint(checkpoint, identity))
     with step_bar(chain_steps, "Parallel tempering", progress) as bar:
         bar.update(run.spent)
         return finish(run, bar.update, check)

@@ -28,9 +28,9 @@ from boltzmann_companion.build.runner import chapters, copy_for_the_book
 from boltzmann_companion.build.status import status_table
 from boltzmann_companion.claims.checks import AS_SAID, NOT_AS_SAID, OWN_SETTINGS
 from boltzmann_companion.records import load_result, read_record, source_line
+from boltzmann_likelihood.provenance import repository_state
 from paperlib import __version__, storage
 from paperlib.errors import ReproductionError
-from paperlib.provenance import repository_state
 
 # A cell that papermill adds although it only repeats the chapter's own parameters.
 _SAYS_NOTHING = '# Parameters\nprofile = "digits"'
@@ -326,7 +326,7 @@ def with_footer(config: dict[str, Any], commit: str | None, dirty: bool | None) 
     config : dict
         From `with_repository`.
     commit, dirty
-        From `paperlib.provenance.repository_state`.
+        From `boltzmann_likelihood.provenance.repository_state`.
     """
     config = copy.deepcopy(config)
     built = f"Version {__version__}"

@@ -26,7 +26,8 @@ import nbformat
 import boltzmann_companion
 from boltzmann_companion import DEVICE, kind_wanted
 from boltzmann_companion.jupyter import fold
-from paperlib import cluster, storage
+from boltzmann_likelihood import cluster
+from paperlib import storage
 from paperlib.errors import InputError, ReproductionError
 
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.

@@ -26,10 +26,10 @@ from torch import Tensor
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.studies.bracket_rows import Entry, entries_of
 from boltzmann_companion.studies.bracket_tables import TABLES, bracket_runs
+from boltzmann_likelihood.store import kept
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import ais
-from paperlib.keep import kept
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 

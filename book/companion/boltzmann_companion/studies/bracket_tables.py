@@ -22,14 +22,15 @@ from boltzmann_companion.columns import record_columns
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
 from boltzmann_companion.tables import Record, format_value
+from boltzmann_likelihood.store import is_stored, kept, part_files
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
 from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate, bracket_verdict
 from paperlib.estimators.csl import CSLEstimate, csl_run
 from paperlib.estimators.shards import ais_run, raise_run
-from paperlib.keep import Work, kept
 from paperlib.models import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import seeded_generator
+from paperlib.resumable import Work
 
 STARTS = ("uniform", "base rates")
 #: Test images for which RAISE is run in the paper's tables.
@@ -167,7 +168,7 @@ def steps_for(
     if most in own or size.name == "digits":
         return own
     stored = all(
-        run.stored(size.folder)
+        is_stored(run, size.folder)
         for start, path in paths.items()
         for run in bracket_runs(
             size, table, path, v, most, seed + table.stream(number, start, most)
@@ -300,7 +301,8 @@ def stored_csl(
 ) -> tuple[CSLEstimate | None, int]:
     """CSL by the shards of `long_csl_run` that are stored, and their hidden states; None and 0 if there are none."""
     run = long_csl_run(size, rbm, v, number, seed)
-    stored = [*takewhile(Path.is_file, run.files(size.folder))] if size.name == "paper" else []
+    files = part_files(run, size.folder) if size.name == "paper" else []
+    stored = [*takewhile(Path.is_file, files)]
     if not stored:
         return None, 0
     begun = replace(run, parts=run.parts[: len(stored)])

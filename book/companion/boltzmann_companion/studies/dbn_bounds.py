@@ -15,10 +15,10 @@ from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import recipe
 from boltzmann_companion.records import load_result
 from boltzmann_companion.rows import words
+from boltzmann_likelihood.store import shards_used
 from paperlib.annealing import BaseRatePath
 from paperlib.estimators import PartitionEstimate
 from paperlib.estimators.dbn_bound import DBNBoundEstimate
-from paperlib.keep import shards_used
 
 # Averages of the bound and of ln p(v) before each step, by the RBM below and the start of the second layer.
 Courses: TypeAlias = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
@@ -36,7 +36,7 @@ def paper_betas(share: float) -> Tensor:
 def timed_ais(
     size: Profile, path: BaseRatePath, betas: Tensor, chains: int, seed: int
 ) -> tuple[PartitionEstimate, float | None]:
-    """An estimate and its minutes; None if some of it was found on disk (see `paperlib.keep.kept`)."""
+    """An estimate and its minutes; None if some of it was found on disk (see `boltzmann_likelihood.store.kept`)."""
     before, started = len(shards_used()), time.perf_counter()
     result = size.ais(path, betas, chains, seed)
     minutes = (time.perf_counter() - started) / 60

@@ -36,11 +36,11 @@ from boltzmann_companion.studies.budgeted_estimators import (
 )
 from boltzmann_companion.studies.known_models import KnownModel
 from boltzmann_companion.studies.study import OUTCOMES, outcome
+from boltzmann_likelihood.store import extended
 from paperlib import storage
 from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import UNIFORM_START
-from paperlib.keep import extended
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
 from paperlib.threads import one_thread, step_bar

@@ -18,15 +18,16 @@ from boltzmann_companion.recipes import Model
 from boltzmann_companion.rows import average, by_blocks
 from boltzmann_companion.studies.bracket_rows import Entry, csl_with_error
 from boltzmann_companion.studies.bracket_tables import TABLES
+from boltzmann_likelihood.store import kept
 from paperlib.datasets import BinaryImages, binarize
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.estimators.csl import CSLEstimate, log_prob_given
 from paperlib.estimators.shards import Walk, identity_of, shard
-from paperlib.keep import Work, kept
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import log_mean_exp
+from paperlib.resumable import Work
 from paperlib.threads import OnStep
 
 

@@ -22,10 +22,11 @@ from boltzmann_companion.studies.bracket_tables import (
     long_csl_run,
     start_path,
 )
+from boltzmann_likelihood.store import part_files, part_seconds
 from paperlib import storage
 from paperlib.datasets import binary_images
-from paperlib.keep import Work, part_seconds
 from paperlib.models import RBM
+from paperlib.resumable import Work
 
 _RBMS = (
     "mnistPCD-500",
@@ -62,7 +63,7 @@ class LongRun:
         """How many shards are in the folder, how many there are, and the core hours that the others take, about."""
         steps = {"done": 0, "timed": 0, "left": 0}
         seconds = 0.0
-        files = self.run.files(folder)
+        files = part_files(self.run, folder)
         for part, file in zip(self.run.parts, files, strict=True):
             if not file.is_file():
                 steps["left"] += part.steps
@@ -151,7 +152,7 @@ def pack_shards(runs: Iterable[LongRun], folder: Path, archives: Path) -> Path |
     for archive in archives.glob("*.tar.xz"):
         with tarfile.open(archive) as file:
             packed |= {Path(name).name for name in file.getnames()}
-    stored = (file for one in runs for file in one.run.files(folder) if file.is_file())
+    stored = (file for one in runs for file in part_files(one.run, folder) if file.is_file())
     new = sorted({file for file in stored if file.name not in packed})
     if not new:
         return None

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from boltzmann_companion.rows import averages
+from boltzmann_likelihood.store import remembered
 from paperlib.datasets import BinaryImages
-from paperlib.keep import remembered
 from paperlib.kernels import DRAWS
 from paperlib.learning import MixtureEM, train_mixture
 

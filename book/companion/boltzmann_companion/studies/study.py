@@ -42,13 +42,13 @@ from boltzmann_likelihood.planted.components import (
     random_pattern,
     side_by_side,
 )
+from boltzmann_likelihood.store import remembered
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, start_bias
 from paperlib.datasets import binary_images, cache_folder, load_authors_rbm, load_mnist_2008
 from paperlib.datasets.images import data_folders
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z, parallel_tempering
-from paperlib.keep import remembered
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM

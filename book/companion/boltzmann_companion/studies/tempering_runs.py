@@ -22,6 +22,7 @@ from tqdm import tqdm
 from boltzmann_companion.studies.annealed_smc import PopulationEstimate
 from boltzmann_companion.studies.budgeted_estimators import AIS_CHAINS, anneal, populations
 from boltzmann_likelihood.evaluation.annealing_runs import CHAINS_PER_VECTOR
+from boltzmann_likelihood.store import name_of, remembered
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.schedules import uniform_betas
 from paperlib.datasets import cache_folder
@@ -32,7 +33,6 @@ from paperlib.estimators import (
     parallel_tempering,
     raise_log_prob,
 )
-from paperlib.keep import name_of, remembered
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator

@@ -21,17 +21,16 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.rows import averages
+from boltzmann_likelihood.store import extended
 from paperlib.annealing import BaseRatePath, salakhutdinov_murray_betas
 from paperlib.datasets import BinaryImages, cache_folder, load_mnist_2008
 from paperlib.errors import InputError
 from paperlib.estimators import ais, exact_log_z
-from paperlib.keep import extended
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 from paperlib.models.bounds import search_points
-from paperlib.models.files import read_metadata, read_safetensors
 from paperlib.numerics import seeded_generator
-from paperlib.validation import as_tensor, require_count
+from paperlib.validation import require_count
 
 #: Numbers of epochs after which a model is examined.
 LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
@@ -43,8 +42,6 @@ JUDGED_FROM, JUDGED_TO = 10, 250
 
 # Enumeration up to this many hidden units, and AIS beyond, with the paper's number of runs.
 _MAX_ENUMERATED, _NUM_CHAINS = 25, 100
-# Names in a checkpoint: weights, visible and hidden biases.
-_PARAMETERS = ("parameter_0", "parameter_1", "parameter_2")
 _OF_AIS: tuple[str, ...] = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
 # An image with fewer pixels on than the stroke of any digit looks blank.
 _BLANK_PIXELS = 25
@@ -142,11 +139,6 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
                 found["seconds"] += points[-1]["seconds"]
                 keep()
 
-        if checkpoint.is_file():
-            # It is written before a model is examined; a run that ended between the two has not examined it.
-            stored = read_safetensors(checkpoint)
-            parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
-            look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
         train_rbm(
             images.train, recipe, seed, checkpoint=checkpoint, on_epoch=look, progress=progress
         )

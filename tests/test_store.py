@@ -28,17 +28,19 @@ from boltzmann_companion.studies import (
 from boltzmann_companion.studies import study as evaluate_study
 from boltzmann_companion.studies.known_models import KnownModel
 from boltzmann_companion.studies.study import Case, FullSizeCase
+from boltzmann_likelihood import store
 from boltzmann_likelihood.planted import read_planted
-from paperlib import keep, storage, threads
+from boltzmann_likelihood.store import kept, remembered, shards_used
+from paperlib import storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
 from paperlib.estimators import ais_run, csl_run, raise_run
-from paperlib.keep import Part, Work, kept, remembered, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
+from paperlib.resumable import Part, Work
 
 ARCHIVES = Path(__file__).parents[1] / "data" / "shards"
 LOWER, UPPER, OTHER = random_rbm(4, 3, 0), random_rbm(3, 2, 1), random_rbm(4, 3, 1)
@@ -442,7 +444,7 @@ def test_runs_of_chapter_16_have_their_names():
     except InputError as error:
         pytest.skip(str(error))
     asked = {
-        f"tempering-runs/{keep.name_of(tempering_runs._identity(estimator, path, steps, seed))}"
+        f"tempering-runs/{store.name_of(tempering_runs._identity(estimator, path, steps, seed))}"
         for estimator in tempering_runs.ESTIMATORS
         for steps, repeats in ((10_000, 50), (100_000, 100), (1_000_000, 20))
         for seed in range(2_108, 2_108 + repeats)
@@ -492,20 +494,6 @@ class Backwards(Executor):
                 future.set_exception(error)
 
 
-@pytest.mark.parametrize("name", SHARDS)
-def test_order_of_arrival_does_not_matter_and_a_window_of_parts_is_ahead(
-    tmp_path, monkeypatch, name
-):
-    kind, executor = SHARDS[name], Backwards(3)
-    monkeypatch.setattr(keep, "_PARTS_AHEAD", 3)
-    assert same(kind(tmp_path / "there", executor=executor), kind(tmp_path / "here"))
-    assert executor.sent == kind.parts
-    # every part is found: nothing more is sent
-    assert same(kind(tmp_path / "there", executor=executor), kind(tmp_path / "here"))
-    assert executor.sent == kind.parts
-    assert names(tmp_path / "there") == names(tmp_path / "here")
-
-
 @pytest.fixture(scope="module")
 def processes():
     with ProcessPoolExecutor(2, FORKS) as executor:
@@ -513,21 +501,29 @@ def processes():
 
 
 @pytest.mark.parametrize("name", SHARDS)
-def test_many_processes_give_the_same(tmp_path, processes, name):
-    kind = SHARDS[name]
-    assert same(kind(tmp_path / "there", executor=processes), kind(tmp_path / "here"))
-    assert names(tmp_path / "there") == names(tmp_path / "here")
+def test_any_workers_give_the_same_in_any_order_with_a_window_of_parts_ahead(
+    tmp_path, monkeypatch, processes, name
+):
+    kind, backwards = SHARDS[name], Backwards(3)
+    monkeypatch.setattr(store, "_PARTS_AHEAD", 3)
+    here = kind(tmp_path / "here")
+    for folder, executor in (("backwards", backwards), ("processes", processes)):
+        # the second time every part is found, and nothing more is sent
+        for _ in range(2):
+            assert same(kind(tmp_path / folder, executor=executor), here)
+            assert backwards.sent == kind.parts
+        assert names(tmp_path / folder) == names(tmp_path / "here")
 
 
 @pytest.mark.parametrize("changed", ["__version__", "DRAWS"])
 def test_workers_of_another_version_are_refused(tmp_path, changed):
-    ours = keep._versions()
+    ours = store._versions()
 
     class Elsewhere(Backwards):
         def compute(self):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(keep, changed, "99")
-                self.theirs = keep._versions()
+                patch.setattr(store, changed, "99")
+                self.theirs = store._versions()
                 super().compute()
 
     executor = Elsewhere(3)
@@ -564,7 +560,7 @@ def test_what_was_found_and_what_was_computed_is_noted(tmp_path):
     def values(parts):
         return [part["values"].item() for part in parts]
 
-    parts = [Part(f"{n}.safetensors", note) for n in range(3)]
+    parts = [Part(f"{n}", note) for n in range(3)]
     assert kept(Work("one", 7, parts[:1], values), tmp_path, False) == [7]
     before = len(shards_used())
     assert kept(Work("all", 7, parts, values), tmp_path, False) == [7, 7, 7]
@@ -587,7 +583,7 @@ def test_a_file_of_json_holds_what_computed_it(tmp_path):
     assert set(found) == {"log_z", "pair", "seconds"}
     [file] = tmp_path.iterdir()
     stored = json.loads(file.read_text())
-    assert stored.pop("made_by")["draws"] == keep.DRAWS
+    assert stored.pop("made_by")["draws"] == store.DRAWS
     assert stored.pop("identity") == ["one"]
     assert stored == found | {"pair": [1, 2]}
     # those of earlier versions name no device, or hold nothing but the result
@@ -617,8 +613,8 @@ def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch
 
     monkeypatch.setattr(threads, "tqdm", Bar)
     parts = [
-        Part("a.safetensors", walk, 2),
-        Part("b.safetensors", lambda *_: {"x": torch.ones(1)}, 5),
+        Part("a", walk, 2),
+        Part("b", lambda *_: {"x": torch.ones(1)}, 5),
     ]
     kept(Work("bar", None, parts[:1], list), tmp_path, True)
     kept(Work("bar", None, parts, list), tmp_path, True)

@@ -1,6 +1,6 @@
 """What computes a number: the code and whether it is committed, the machine, and the versions.
 
-What is kept (`paperlib.keep`) and records (`boltzmann_companion.records`) carry this
+What is stored (`boltzmann_likelihood.store`) and records (`boltzmann_companion.records`) carry this
 information, so that a number can be traced to the code that made it. What cannot be established is
 None.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+import paperlib
 from paperlib import __version__, storage
 from paperlib.errors import InputError
 
@@ -45,7 +46,7 @@ def repository_state() -> tuple[str | None, bool | None]:
     except InputError:
         return None, None
     # An installed copy may be used inside a checkout whose commit says nothing about it.
-    if (root / "paperlib").resolve() != Path(__file__).resolve().parent:
+    if (root / "paperlib").resolve() != Path(paperlib.__file__).resolve().parent:
         return None, None
     return state_of(root)
 

@@ -1,14 +1,14 @@
-"""Long computations in parts: each part is computed once, kept in a file, and found there again.
+"""The store of long computations: each part is computed once, kept in a file, and found there again.
 
 A file is named after everything that its part depends on. An interrupted computation therefore goes on where it stopped, a larger one
-starts from the parts of a smaller one, and other work has other files. `kept` does this for parts that are tensors, `remembered` and
-`extended` for results that JSON can hold.
+starts from the parts of a smaller one, and other work has other files. `kept` does this for the parts of a
+`paperlib.resumable.Work`, which are tensors, `remembered` and `extended` for results that JSON can hold.
 
 Missing parts are computed here one after the other, or by the workers of an executor, and stored here as they arrive. It may be a
-`ProcessPoolExecutor`, or that of a Dask cluster (`paperlib.cluster`). A part is a pure function of what is sent with it, so the result does
+`ProcessPoolExecutor`, or that of a Dask cluster (`boltzmann_likelihood.cluster`). A part is a pure function of what is sent with it, so the result does
 not depend on the number of workers or the order of arrival. If a worker or this process dies, only the parts in progress are lost.
 
-A file also says what computed its part (`paperlib.provenance.made_by`), when, and in how many seconds; older files may not. This module
+A file also says what computed its part (`boltzmann_likelihood.provenance.made_by`), when, and in how many seconds; older files may not. This module
 remembers it for all parts that this process used, and a record of results includes a summary, so that parts found on disk do not pass for
 the run's own work.
 """
@@ -20,65 +20,50 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from sys import intern
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+from boltzmann_likelihood.provenance import device_name, made_by
 from paperlib import __version__, storage
 from paperlib.errors import InputError
 from paperlib.kernels import DRAWS
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
-from paperlib.provenance import device_name, made_by
+from paperlib.resumable import Part, Work
 from paperlib.threads import OnStep, step_bar
 from paperlib.validation import require_device
 
 Result = TypeVar("Result")
+Folder = str | os.PathLike[str]
 
 # Parts that are sent at a time: enough for thousands of workers, few enough for the memory of a scheduler.
 _PARTS_AHEAD = 10_000
 _CPU = torch.device("cpu")
-# The key in a file for what computed it.
+# The keys in a file for what computed it, and for what it is the result of.
 _MADE_BY = "made_by"
+_IDENTITY = "identity"
 
 
-class Part(NamedTuple):
-    """A part of a long computation."""
-
-    file: str  # its name
-    # Given what all parts share, the device, and a function to call after each step, returns tensors by name.
-    compute: Callable[[Any, torch.device, OnStep], Mapping[str, Tensor]]
-    steps: int = 1  # for the progress bar
+# ---- parts that are tensors
 
 
-@dataclass(frozen=True)
-class Work(Generic[Result]):
-    """A long computation in parts; `kept` does it."""
+def part_files(work: Work[Any], folder: Folder) -> list[Path]:
+    """Where the parts are kept, in order, whether they have been computed or not."""
+    return [Path(folder) / f"{part.name}.safetensors" for part in work.parts]
 
-    description: str  # for the progress bar
-    shared: Any  # what every part is computed from
-    parts: Sequence[Part]
-    # Makes the result from what the parts hold, in order.
-    join: Callable[[list[dict[str, Tensor]]], Result]
-    device: torch.device = _CPU  # where parts are computed
-    unit: str = "step"  # what the progress bar counts
 
-    def files(self, folder: Path) -> list[Path]:
-        """Where the parts are kept, in order, whether they have been computed or not."""
-        return [folder / part.file for part in self.parts]
-
-    def stored(self, folder: Path) -> bool:
-        """Whether all of its parts are in the folder."""
-        return all(file.is_file() for file in self.files(folder))
+def is_stored(work: Work[Any], folder: Folder) -> bool:
+    """Whether all parts are in the folder."""
+    return all(file.is_file() for file in part_files(work, folder))
 
 
 def kept(
     work: Work[Result],
-    folder: str | os.PathLike[str] | None,
+    folder: Folder | None,
     progress: bool | None = None,
     executor: Executor | None = None,
 ) -> Result:
@@ -107,101 +92,57 @@ def kept(
     >>> import tempfile
     >>> def square(number, device, on_step):
     ...     return {"value": torch.tensor(number**2)}
-    >>> parts = [Part("three.safetensors", square)]
-    >>> work = Work("squares", 3, parts, lambda parts: parts[0]["value"].item())
+    >>> work = Work("squares", 3, [Part("three", square)], lambda parts: parts[0]["value"].item())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     value = kept(work, folder)
-    ...     value, [file.name for file in work.files(Path(folder)) if file.is_file()]
+    ...     value, [file.name for file in Path(folder).iterdir()]
     (9, ['three.safetensors'])
     """
-    if executor is None and (folder is None or not work.stored(Path(folder))):
+    files = [] if folder is None else part_files(work, folder)
+    if executor is None and (folder is None or not is_stored(work, folder)):
         require_device("device", work.device)
-    files = None if folder is None else work.files(Path(folder))
     contents: dict[int, dict[str, Tensor]] = {}
     total = sum(part.steps for part in work.parts)
     with step_bar(total, work.description, progress, work.unit) as bar:
         reached = 0
 
-        def take(number: int, kept: _Kept, found: bool = False) -> None:
+        def take(number: int, tensors: dict[str, Tensor]) -> None:
             nonlocal reached
-            contents[number] = kept.contents
-            if files is not None:
-                if not found:
-                    made_by = {_MADE_BY: json.dumps(kept.made_by)}
-                    write_safetensors(files[number], kept.contents, made_by)
-                note(files[number].stem, found, kept.made_by)
+            contents[number] = tensors
             reached += work.parts[number].steps
             # A part need not have counted its steps.
             bar.update(reached - bar.n)
 
+        def store(number: int, computed: _Computed) -> None:
+            if files:
+                _write(files[number], computed)
+            take(number, computed.tensors)
+
         missing = []
         for number, part in enumerate(work.parts):
-            if files is not None and files[number].is_file():
-                take(number, _read(files[number]), found=True)
+            if files and files[number].is_file():
+                take(number, _read(files[number]))
             elif executor is None:
-                take(number, _computed(work.shared, part, work.device, bar.update))
+                store(number, _computed(work.shared, part, work.device, bar.update))
             else:
                 missing.append(number)
         if executor is not None:
             for number, computed in _arriving(executor, work, missing):
-                take(number, computed)
+                store(number, computed)
     return work.join([contents[number] for number in range(len(work.parts))])
 
 
-class _Kept(NamedTuple):
-    """What a file holds, and what computed it; None in older files."""
+class _Computed(NamedTuple):
+    """The tensors of a part, and what computed them."""
 
-    contents: dict[str, Tensor]
-    made_by: Mapping[str, Any] | None
-
-
-def _computed(shared: Any, part: Part, device: torch.device, on_step: OnStep) -> _Kept:
-    started = time.perf_counter()
-    contents = part.compute(shared, device, on_step)
-    made = _made_here(device) | {"seconds": round(time.perf_counter() - started, 6)}
-    return _Kept({name: tensor.cpu() for name, tensor in contents.items()}, made)
-
-
-def _made_here(device: torch.device) -> dict[str, Any]:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {**made_by(), "draws": DRAWS, "device": device_name(device), "utc": now}
-
-
-def _read(file: Path) -> _Kept:
-    try:
-        return _Kept(read_safetensors(file), _made_by(file))
-    except ValueError as error:
-        raise _not_whole(file) from error
-
-
-def _not_whole(file: Path) -> InputError:
-    return InputError(f"folder: expected whole shards; remove {file} and run again")
-
-
-def _made_by(file: Path) -> dict[str, Any] | None:
-    return json.loads(read_metadata(file).get(_MADE_BY) or "null")
-
-
-def part_seconds(file: Path) -> float | None:
-    """How long a stored part took, without reading its tensors; None in older files."""
-    return (_made_by(file) or {}).get("seconds")
-
-
-def _versions() -> str:
-    return f"paperlib {__version__} with draws {DRAWS}"
-
-
-def _computed_by_worker(shared: Any, part: Part, device: torch.device, versions: str) -> _Kept:
-    if versions != _versions():
-        raise RuntimeError(f"cluster: expected workers with {versions}, got one with {_versions()}")
-    torch.set_num_threads(1)
-    return _computed(shared, part, device, lambda steps: None)
+    tensors: dict[str, Tensor]
+    made_by: dict[str, Any]
 
 
 def _arriving(
     executor: Executor, work: Work[Any], missing: Sequence[int]
-) -> Iterator[tuple[int, _Kept]]:
-    """Numbers and contents of the missing parts, as they arrive."""
+) -> Iterator[tuple[int, _Computed]]:
+    """Numbers and contents of the missing parts, as they arrive from the workers."""
     for first in range(0, len(missing), _PARTS_AHEAD):
         sent = {
             executor.submit(
@@ -218,11 +159,63 @@ def _arriving(
                 future.cancel()
 
 
+def _computed(shared: Any, part: Part, device: torch.device, on_step: OnStep) -> _Computed:
+    started = time.perf_counter()
+    tensors = part.tensors(shared, device, on_step)
+    seconds = round(time.perf_counter() - started, 6)
+    return _Computed(tensors, _made_here(device) | {"seconds": seconds})
+
+
+def _computed_by_worker(shared: Any, part: Part, device: torch.device, versions: str) -> _Computed:
+    if versions != _versions():
+        raise RuntimeError(f"cluster: expected workers with {versions}, got one with {_versions()}")
+    torch.set_num_threads(1)
+    return _computed(shared, part, device, lambda steps: None)
+
+
+def _versions() -> str:
+    return f"paperlib {__version__} with draws {DRAWS}"
+
+
+def _made_here(device: torch.device) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {**made_by(), "draws": DRAWS, "device": device_name(device), "utc": now}
+
+
+def _write(file: Path, part: _Computed) -> None:
+    write_safetensors(file, part.tensors, {_MADE_BY: json.dumps(part.made_by)})
+    note(file.stem, False, part.made_by)
+
+
+def _read(file: Path) -> dict[str, Tensor]:
+    try:
+        tensors = read_safetensors(file)
+        made = _made_by(file)
+    except ValueError as error:
+        raise _not_whole(file) from error
+    note(file.stem, True, made)
+    return tensors
+
+
+def _not_whole(file: Path) -> InputError:
+    return InputError(f"folder: expected whole shards; remove {file} and run again")
+
+
+def _made_by(file: Path) -> dict[str, Any] | None:
+    """What computed a stored part; None in older files."""
+    return json.loads(read_metadata(file).get(_MADE_BY) or "null")
+
+
+def part_seconds(file: Path) -> float | None:
+    """How long a stored part took, without reading its tensors; None in older files."""
+    return (_made_by(file) or {}).get("seconds")
+
+
 # ---- results that JSON can hold
 
 
 def remembered(
-    folder: str | os.PathLike[str] | None,
+    folder: Folder | None,
     identity: Sequence[Any],
     compute: Callable[[], Mapping[str, Any]],
     file: str | None = None,
@@ -257,26 +250,26 @@ def remembered(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = [
+    ...     values = [
     ...         remembered(folder, ["square", number], lambda: {"value": number**2})["value"]
     ...         for number in (3, 4, 3)
     ...     ]
-    ...     found, len(list(Path(folder).iterdir()))
+    ...     values, len(list(Path(folder).iterdir()))
     ([9, 16, 9], 2)
     """
 
-    def once(found: dict[str, Any], keep: Callable[[], None]) -> None:
-        if not found:
+    def once(result: dict[str, Any], keep: Callable[[], None]) -> None:
+        if not result:
             started = time.perf_counter()
-            found |= compute()
-            found.setdefault("seconds", round(time.perf_counter() - started, 6))
+            result |= compute()
+            result.setdefault("seconds", round(time.perf_counter() - started, 6))
             keep()
 
     return extended(folder, identity, once, file, device)
 
 
 def extended(
-    folder: str | os.PathLike[str] | None,
+    folder: Folder | None,
     identity: Sequence[Any],
     extend: Callable[[dict[str, Any], Callable[[], None]], object],
     file: str | None = None,
@@ -287,34 +280,42 @@ def extended(
     `extend` is given what is kept so far, {} at first, adds what is missing, and calls the function that it is given to keep all of it.
     It may set `seconds`, which is then said of the file.
     """
-    # Compared as text, since JSON knows no tuples.
-    text, found, new = _canonical(identity), {}, False
+    text = _canonical(identity)
     name = "" if folder is None else file or name_of(identity)
     path = None if folder is None else Path(folder) / name
-    if path is not None and path.is_file():
-        try:
-            found = dict(json.loads(path.read_text()))
-        except (TypeError, ValueError) as error:
-            raise _not_whole(path) from error
-        # Older files do not say what they hold; their names do.
-        if _canonical(found.pop("identity", identity)) != text:
-            raise _not_whole(path)
-    made = found.pop(_MADE_BY, None)
+    result, made = _read_json(path, text)
+    is_new = False
 
     def keep() -> None:
-        nonlocal made, new
-        made, new = _made_here(device), True
+        nonlocal made, is_new
+        made = _made_here(device)
+        is_new = True
         if path is not None:
-            whole = {**found, _MADE_BY: made, "identity": identity}
+            whole = {**result, _MADE_BY: made, _IDENTITY: identity}
             storage.write_json(path, whole, allow_nan=True)
 
-    extend(found, keep)
+    extend(result, keep)
     if path is not None:
-        # Files of version 0.2 and 0.3 do not name the device.
-        older = {"device": device.type}
-        made = made and older | made | {"seconds": found.get("seconds")}
-        note(name.removesuffix(".json"), not new, made)
-    return found
+        if made:
+            # Files of version 0.2 and 0.3 do not name the device.
+            made = {"device": device.type, **made, "seconds": result.get("seconds")}
+        note(name.removesuffix(".json"), not is_new, made)
+    return result
+
+
+def _read_json(path: Path | None, identity: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """A stored result, and what computed it; an empty one if there is none yet."""
+    if path is None or not path.is_file():
+        return {}, None
+    try:
+        result = dict(json.loads(path.read_text()))
+    except (TypeError, ValueError) as error:
+        raise _not_whole(path) from error
+    made = result.pop(_MADE_BY, None)
+    # Older files do not say what they hold; their names do. Compared as text, since JSON knows no tuples.
+    if _IDENTITY in result and _canonical(result.pop(_IDENTITY)) != identity:
+        raise _not_whole(path)
+    return result, made
 
 
 def name_of(identity: Sequence[Any]) -> str:

@@ -1,16 +1,10 @@
-"""Interruptible training in epochs: checkpoints, and the loop that writes them.
-
-A checkpoint holds everything that the next epoch depends on, and the signature of the training that
-it belongs to. Training resumes from a checkpoint only if the two signatures are the same.
-"""
+"""Training in epochs, from one state to the next, which may be interrupted after each of them."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -19,7 +13,7 @@ from tqdm import tqdm
 
 from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.models.files import read_resumable, write_safetensors
+from paperlib.resumable import Checkpoint, State
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,11 +21,8 @@ if TYPE_CHECKING:
 
 _Model = TypeVar("_Model")
 
-# Metadata of a checkpoint besides the signature.
-_PROGRESS = ("epochs_done", "reconstruction_errors")
 
-
-def training_signature(
+def training_identity(
     recipe: DataclassInstance, seed: int, dtype: torch.dtype, data: Tensor
 ) -> dict[str, str]:
     """What distinguishes training runs: the recipe, the seed, the type and the uint8 data; a run that depends on more adds it."""
@@ -63,32 +54,32 @@ class TrainingState:
     # one for each of these epochs, if the training computes them
     reconstruction_errors: list[float] = field(default_factory=list)
 
+    def stored(self) -> State:
+        """The same as named tensors and numbers."""
+        tensors = {f"parameter_{i}": tensor for i, tensor in enumerate(self.parameters)}
+        tensors |= {f"velocity_{i}": tensor for i, tensor in enumerate(self.velocities)}
+        tensors["generator"] = self.generator.get_state()
+        if self.chains is not None:
+            tensors["chains"] = self.chains
+        names = ("epochs_done", "reconstruction_errors")
+        return State(tensors, {name: getattr(self, name) for name in names})
 
-def _write_checkpoint(path: Path, state: TrainingState, signature: Mapping[str, str]) -> None:
-    """Write a checkpoint, whole or not at all."""
-    tensors = {f"parameter_{i}": tensor for i, tensor in enumerate(state.parameters)}
-    tensors |= {f"velocity_{i}": tensor for i, tensor in enumerate(state.velocities)}
-    tensors["generator"] = state.generator.get_state()
-    if state.chains is not None:
-        tensors["chains"] = state.chains
-    progress = {name: json.dumps(getattr(state, name)) for name in _PROGRESS}
-    write_safetensors(path, tensors, {**signature, **progress})
-
-
-def _read_checkpoint(
-    path: Path, signature: Mapping[str, str], device: torch.device | str
-) -> TrainingState:
-    """Read a checkpoint that `_write_checkpoint` wrote."""
-    tensors, progress = read_resumable(path, signature, _PROGRESS)
-    generator = torch.Generator(device)
-    generator.set_state(tensors.pop("generator"))
-    tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
-    chains = tensors.pop("chains", None)
-    parameters, velocities = (
-        tuple(tensors[f"{kind}_{i}"] for i in range(len(tensors) // 2))
-        for kind in ("parameter", "velocity")
-    )
-    return TrainingState(parameters, velocities, chains, generator, **progress)
+    @staticmethod
+    def restored(stored: State, device: torch.device | str) -> TrainingState:
+        """What `stored` gave, on a device."""
+        generator = torch.Generator(device)
+        generator.set_state(stored.tensors["generator"])
+        tensors = {
+            name: tensor.to(device)
+            for name, tensor in stored.tensors.items()
+            if name != "generator"
+        }
+        chains = tensors.pop("chains", None)
+        parameters, velocities = (
+            tuple(tensors[f"{kind}_{i}"] for i in range(len(tensors) // 2))
+            for kind in ("parameter", "velocity")
+        )
+        return TrainingState(parameters, velocities, chains, generator, **stored.numbers)
 
 
 def minibatches(
@@ -112,20 +103,18 @@ def train_in_epochs(
     updates_per_epoch: int,
     *,
     label: str,
-    checkpoint: str | os.PathLike[str] | None,
-    signature: Mapping[str, str],
+    checkpoint: Checkpoint,
     device: torch.device | str,
     on_epoch: Callable[[int, _Model], None] | None,
     progress: bool | None,
 ) -> TrainingState:
     """Run the epochs that are left from a checkpoint, if there is one, or all of them, and write a checkpoint before the first and after each."""
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and path.exists():
-        state = _read_checkpoint(path, signature, device)
-    else:
+    stored = checkpoint.load()
+    if stored is None:
         state = start()
-        if path is not None:
-            _write_checkpoint(path, state, signature)
+        checkpoint.save(state.stored())
+    else:
+        state = TrainingState.restored(stored, device)
     with tqdm(
         total=num_epochs * updates_per_epoch,
         initial=state.epochs_done * updates_per_epoch,
@@ -136,8 +125,8 @@ def train_in_epochs(
         for epoch in range(state.epochs_done + 1, num_epochs + 1):
             run_epoch(state, epoch, bar)
             state.epochs_done = epoch
-            if path is not None:
-                _write_checkpoint(path, state, signature)
+            # Before the checkpoint is written: no epoch remains unseen, wherever the run is interrupted.
             if on_epoch is not None:
                 on_epoch(epoch, make_model(*(tensor.clone() for tensor in state.parameters)))
+            checkpoint.save(state.stored())
     return state

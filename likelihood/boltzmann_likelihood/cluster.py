@@ -1,12 +1,11 @@
-"""A Dask cluster for work that takes one machine too long: a running one, or one on this machine.
+"""The workers of a Dask cluster, as an executor: of a running one, or of one on this machine.
 
 Each task sent there is a pure function of the data sent with it. So it does not matter which worker
 computes it, in which order, or how often: if a worker dies, its unfinished tasks are done again by
-another one. The sender keeps the results (`paperlib.keep`).
+another one. The sender keeps the results (`boltzmann_likelihood.store`).
 
-Workers need this version of paperlib and of its draws. Shards need nothing else; they are sent to
-the cluster that the environment variable `PAPERLIB_CLUSTER` names. Training writes files, so for it
-the workers must see the same checkout, data and cache under the same paths.
+Workers need this version of paperlib and of its draws, and nothing else. The environment variable
+`PAPERLIB_CLUSTER` names the cluster to which chapters send their shards.
 """
 
 from __future__ import annotations
@@ -15,12 +14,9 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import cache
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from paperlib.errors import InputError
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,14 +26,21 @@ LOCAL = "local"
 VARIABLE = "PAPERLIB_CLUSTER"
 
 
-def connect(address: str) -> Client:
-    """A connection to a cluster, to be closed after use (it is a context manager).
+class ClusterExecutor(Executor):
+    """The workers of a Dask cluster, as an executor that sends what many tasks share only once.
 
     Parameters
     ----------
     address : str
         Address of a running Dask scheduler, such as `tcp://10.0.0.1:8786`; or `local`, for one
-        single-threaded worker process on each core of this machine. These end with the connection.
+        single-threaded worker process on each core of this machine. These end with the executor.
+
+    Attributes
+    ----------
+    client : distributed.Client
+        The connection.
+    address : str
+        The scheduler's address, also of a local cluster.
 
     Raises
     ------
@@ -48,35 +51,32 @@ def connect(address: str) -> Client:
     Examples
     --------
     >>> try:
-    ...     connect("no-such-address")
+    ...     ClusterExecutor("no-such-address")
     ... except InputError as error:
     ...     print(str(error)[:21])
     cluster: expected the
     """
-    try:
-        import distributed
-    except ImportError as error:
-        raise InputError(
-            "cluster: expected the package distributed to be installed "
-            "(pip install 'boltzmann-likelihood[cluster]')"
-        ) from error
-    if address == LOCAL:
-        return distributed.Client(threads_per_worker=1, dashboard_address=None)
-    try:
-        return distributed.Client(address, timeout=30)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "cluster: expected the address of a running Dask scheduler (tcp://HOST:PORT) or "
-            f"`{LOCAL}`, got {address!r}: {error}"
-        ) from error
 
-
-class ClusterExecutor(Executor):
-    """The workers of a Dask cluster, as an executor that sends what many tasks share only once."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._executor = client.get_executor()
+    def __init__(self, address: str) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise InputError(
+                "cluster: expected the package distributed to be installed "
+                "(pip install 'boltzmann-likelihood[cluster]')"
+            ) from error
+        try:
+            if address == LOCAL:
+                self.client = distributed.Client(threads_per_worker=1, dashboard_address=None)
+            else:
+                self.client = distributed.Client(address, timeout=30)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                "cluster: expected the address of a running Dask scheduler (tcp://HOST:PORT) or "
+                f"`{LOCAL}`, got {address!r}: {error}"
+            ) from error
+        self.address = str(self.client.scheduler_info()["address"])
+        self._executor = self.client.get_executor()
         self._shared: tuple[Any, Any] = (None, None)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -87,8 +87,12 @@ class ClusterExecutor(Executor):
         if self._shared[0] is not shared:
             # The scheduler keeps the inputs of tasks, so what they share is not lost with a worker that dies.
             with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
-                self._shared = shared, self._client.submit(_itself, shared, pure=False)
+                self._shared = shared, self.client.submit(_itself, shared, pure=False)
         return self._executor.submit(fn, self._shared[1], *own, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the connection, and a local cluster with it."""
+        self.client.close()
 
 
 def _itself(shared: Any) -> Any:
@@ -111,6 +115,4 @@ def from_environment() -> Executor | None:
     return _connected(address) if address else None
 
 
-@cache
-def _connected(address: str) -> ClusterExecutor:
-    return ClusterExecutor(connect(address))
+_connected = cache(ClusterExecutor)
