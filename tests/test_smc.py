@@ -112,7 +112,7 @@ def test_populations_keep_to_themselves():
 def test_a_population_with_weights_that_are_even_enough_goes_on_as_it_is():
     class Uneven(Names):
         def log_f(self, state, beta):
-            return beta * torch.where(state < 10, 20.0, 0.5) * torch.sin(37 * state)
+            return beta * torch.where(state < 10, 20.0, 1.4) * torch.sin(37 * state)
 
     path = Uneven()
     estimate = annealed_smc(path, uniform_betas(5), 10, 3, seeded_generator(21))
