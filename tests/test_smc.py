@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 from enumeration import assert_unbiased, log_z, missed_mode_rbm, random_rbm
-from walks import BIAS
+from walks import BIAS, EVERY_WALK
 
 from boltzmann_companion.studies.annealed_smc import PopulationEstimate, annealed_smc
 from boltzmann_companion.studies.budgeted_estimators import populations
@@ -17,6 +17,7 @@ from boltzmann_companion.studies.pilot_schedules import (
 )
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.errors import InputError
+from paperlib.estimators import ais
 from paperlib.numerics import seeded_generator
 
 PEAKED = random_rbm(4, 3, seed=31, scale=1.5)
@@ -33,6 +34,15 @@ def test_a_schedule_that_a_pilot_finds_biases_nothing():
         lengths.add(len(betas))
     assert len(lengths) > 1
     assert_unbiased(torch.cat(runs), log_z(PEAKED), 0.03)
+
+
+@EVERY_WALK
+def test_without_resampling_it_is_ais_on_every_backend(make, backend):
+    path, betas = make(backend).path, uniform_betas(7)
+    never = annealed_smc(path, betas, 50, 1, backend.generator(2), threshold=0)
+    same = ais(path, betas, 50, backend.generator(2))
+    assert never.log_z == pytest.approx(same.log_z, abs=1e-12)
+    assert never.families.item() == pytest.approx(same.effective_sample_size, rel=1e-12)
 
 
 # ---- error
@@ -57,8 +67,9 @@ def test_intervals_cover_as_often_as_they_say(monkeypatch):
 
 
 def test_the_standard_error_is_that_of_a_mean_of_log_normal_numbers():
-    spread, count = 0.7, 12
-    draws = spread * torch.randn(10_000, count, generator=seeded_generator(5)).double()
+    # so wide that without its second term the error would be a sixth too small
+    count = 12
+    draws = torch.randn(10_000, count, generator=seeded_generator(5)).double()
     nothing = torch.zeros(count)
     estimates = [PopulationEstimate(row, nothing, nothing) for row in draws]
     errors = torch.tensor([estimate.log_z for estimate in estimates])
@@ -96,6 +107,19 @@ def test_populations_keep_to_themselves():
         # the weights since the last resampling, before the last step
         weights = descendants * torch.exp(0.2 * torch.sin(37 * ancestors.double()))
         assert families == pytest.approx((weights.sum() ** 2 / weights.square().sum()).item())
+
+
+def test_a_population_with_weights_that_are_even_enough_goes_on_as_it_is():
+    class Uneven(Names):
+        def log_f(self, state, beta):
+            return beta * torch.where(state < 10, 20.0, 1.4) * torch.sin(37 * state)
+
+    path = Uneven()
+    estimate = annealed_smc(path, uniform_betas(5), 10, 3, seeded_generator(21))
+    assert estimate.resampled.tolist()[0] > 0
+    assert estimate.resampled.tolist()[1:] == [0, 0]
+    assert len(path.seen[:10].unique()) < 10
+    assert path.seen[10:].tolist() == list(range(10, 30))
 
 
 # ---- schedules
