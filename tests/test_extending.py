@@ -344,4 +344,4 @@ def test_every_example_is_on_a_page():
         for path in re.findall(r"\{literalinclude\} (\S+)$", page, re.MULTILINE)
     }
     files = {path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".csv")}
-    assert shown == files | {ROOT / "book/companion/boltzmann_companion/studies/annealed_smc.py"}
+    assert shown == files

@@ -1,0 +1,1 @@
+../companion/boltzmann_companion/studies/annealed_smc.py
