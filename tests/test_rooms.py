@@ -13,7 +13,7 @@ import paperlib
 LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, boltzmann_companion))
 # In the order in which they may import each other; `architecture` in the book draws it.
 ROOMS = [
-    {"errors", "surroundings"},
+    {"errors", "torch_settings"},
     {"numerics", "validation", "storage", "threads", "cluster", "provenance"},
     {"kernels"},
     {"models"},

@@ -20,6 +20,3 @@ from paperlib.evaluation.result import ExactResult as ExactResult
 from paperlib.evaluation.training import CheckpointLikelihood as CheckpointLikelihood
 from paperlib.evaluation.training import TrainingLikelihood as TrainingLikelihood
 from paperlib.evaluation.training import evaluate_training as evaluate_training
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__, gradients=False)

@@ -33,6 +33,7 @@ from paperlib.evaluation.result import ANNEALING, Evaluation
 from paperlib.evaluation.verdict import SMALL, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import weighted_mean
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
@@ -117,6 +118,7 @@ class Audit:
         return self.mean_log_unnormalized - (self.claimed_log_z - self.log_z_offset)
 
 
+@plain_torch(gradients=False)
 def audit(
     model: UnnormalizedModel,
     test: ArrayLike,

@@ -18,6 +18,7 @@ from paperlib.evaluation.evaluation import Preparation, evaluate_alike, given_ef
 from paperlib.evaluation.result import Evaluation
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, weighted_mean
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
 
@@ -76,6 +77,7 @@ class Comparison:
         return weighted_mean(won, self.first.weights).item()
 
 
+@plain_torch(gradients=False)
 def compare(
     first: UnnormalizedModel,
     second: UnnormalizedModel,

@@ -48,6 +48,7 @@ from paperlib.evaluation.result import (
 from paperlib.evaluation.verdict import find_warnings, impossible, judge
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, seeded_generator, weighted_mean
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, require_count
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ TOLERANCE = 0.01
 _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
 
 
+@plain_torch(gradients=False)
 def evaluate(
     model: UnnormalizedModel,
     test: ArrayLike,

@@ -1,7 +1,7 @@
 """What the fast kernels compute, in plain torch: the definition, and the fallback where they cannot run.
 
-Every function here works on any device. `paperlib.kernels.cpu` has compiled versions, which are compared with these when they are
-first used (`paperlib.kernels.capability`) and by the tests.
+Every function here works on any device. `paperlib.kernels.cpu` has compiled versions, which are
+compared with these once in each process (`paperlib.kernels.capability`), and by the tests.
 """
 
 from __future__ import annotations

@@ -10,6 +10,3 @@ from paperlib.models.dbm import MeanField as MeanField
 from paperlib.models.dbn import DBN as DBN
 from paperlib.models.potts_rbm import PottsRBM as PottsRBM
 from paperlib.models.rbm import RBM as RBM
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__)

@@ -21,6 +21,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_states, as_tensor, require_finite, require_shape
 
 _RANDOM_STARTS = 64
@@ -30,6 +31,7 @@ _SAME_MEAN = 1e-3
 _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
+@plain_torch()
 def log_z_lower_bound(rbm: RBM | PottsRBM, visible_starts: ArrayLike) -> float:
     """A proven lower bound on ln Z, in nats, by mean field and local search from many starting points.
 

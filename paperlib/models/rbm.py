@@ -31,6 +31,7 @@ from paperlib.models.stored import Entry, read_named
 from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
 from paperlib.numerics import softplus
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_float_tensor, parameter
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
@@ -59,12 +60,14 @@ class TwoLayerModel(TwoLayers, UnnormalizedModel):
         """Number of hidden units, as of a model with one hidden layer."""
         return (self.num_hidden,)
 
+    @plain_torch()
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
         v, h = self._visible(v), self._hidden(h)
         weights, visible_bias = self.flat.weights, self.flat.visible_bias
         return -((v @ weights) * h).sum(-1) - v @ visible_bias - h @ self.hidden_bias
 
+    @plain_torch()
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
         """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
 
@@ -74,15 +77,18 @@ class TwoLayerModel(TwoLayers, UnnormalizedModel):
         hidden_input = v @ self.flat.weights + self.hidden_bias
         return v @ self.flat.visible_bias + softplus(hidden_input).sum(-1)
 
+    @plain_torch()
     def hidden_probs(self, v: ArrayLike) -> Tensor:
         """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
         return torch.sigmoid(self._visible(v) @ self.flat.weights + self.hidden_bias)
 
+    @plain_torch()
     def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
         """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
         h = self._hidden(h)
         return h @ self.hidden_bias + self._log_sums(self._visible_inputs(h))
 
+    @plain_torch()
     def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
         """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
 
@@ -97,6 +103,7 @@ class TwoLayerModel(TwoLayers, UnnormalizedModel):
     def _log_sums(self, visible_inputs: Tensor) -> Tensor:
         """ln of the sum over all states of the visible units with these inputs, [..., D] to [...]."""
 
+    @plain_torch()
     def _visible_inputs(self, h: Tensor) -> Tensor:
         """b + W h, [..., D]."""
         return h @ self.flat.weights.T + self.flat.visible_bias
@@ -179,6 +186,7 @@ class RBM(TwoLayerModel):
         """The same joint distribution with the roles of the two layers exchanged."""
         return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
 
+    @plain_torch()
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
         return torch.sigmoid(self._hidden(h) @ self.weights.T + self.visible_bias)

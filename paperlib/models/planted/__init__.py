@@ -32,6 +32,3 @@ from paperlib.models.planted.files import read_planted as read_planted
 from paperlib.models.planted.files import write_planted as write_planted
 from paperlib.models.planted.ising import ising_2d as ising_2d
 from paperlib.models.planted.planted_model import Planted as Planted
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__)
