@@ -29,6 +29,7 @@ from enumeration import (
     transition_matrix,
 )
 from notebooks import BOOK, EACH_NOTEBOOK, NOTEBOOKS, ROOT, cells_of, nodes_of, prose_of, read
+from public import public
 from pybtex.database import parse_file
 
 import paperlib.annealing
@@ -60,7 +61,7 @@ PACKAGES = (*OF_THE_PAPERS, paperlib.evaluation, paperlib.mcmc, paperlib.variati
 
 
 def public_names(packages):
-    return [f"{package.__name__}.{name}" for package in packages for name in package.__all__]
+    return [f"{package.__name__}.{name}" for package in packages for name in public(package)]
 
 
 def reference_pages():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from public import public
 
 import boltzmann_companion
 import paperlib
@@ -46,8 +47,11 @@ def test_examples(name, capsys):
 @pytest.mark.parametrize("room", ROOMS)
 def test_public_names_have_an_example(room):
     package = importlib.import_module(f"paperlib.{room}")
-    public = {name: getattr(package, name) for name in package.__all__}
-    own = {name: value for name, value in public.items() if callable(value) and name not in WITHOUT}
+    own = {
+        name: value
+        for name, value in public(package).items()
+        if callable(value) and name not in WITHOUT
+    }
     assert own
     missing = [name for name, value in own.items() if ">>>" not in (value.__doc__ or "")]
     assert not missing

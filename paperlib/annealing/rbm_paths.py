@@ -152,7 +152,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
                 self._hidden_bias,
                 self._visible_bias_a,
                 self._visible_bias_b,
-                torch.tensor(self._num_hidden_a),
+                torch.tensor(self._num_hidden_a, device="cpu"),
             ]
         )
 

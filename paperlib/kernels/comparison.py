@@ -37,7 +37,7 @@ _State = tuple[Tensor, Tensor, Tensor]
 def short_walk() -> list[Tensor]:
     """Draws, inputs, log-weights and log-ratios, in float64, with the functions that `capability.compiled` gives."""
     generator = torch.Generator("cpu").manual_seed(_SEED)
-    results = [draw_units(torch.linspace(0, 1, 101), generator)]
+    results = [draw_units(torch.linspace(0, 1, 101, dtype=torch.float32), generator)]
     results.append(torch.from_numpy(MatlabUniform(_SEED).draw(100)))
     for visible, hidden in _SIZES:
         sampler = BipartiteSampler(_weights(visible, hidden), _biases(hidden), [slice(None)])
@@ -56,7 +56,7 @@ def _weights(visible: int, hidden: int) -> Tensor:
 
 def _biases(units: int) -> Tensor:
     """Most units are on most of the time, so that few of them change in a step."""
-    return torch.linspace(-1, 4, units)
+    return torch.linspace(-1, 4, units, dtype=torch.float32)
 
 
 def _anneal(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator) -> list[Tensor]:
@@ -74,7 +74,8 @@ def _anneal(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator)
 
 def _temper(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator) -> list[Tensor]:
     """Steps of parallel tempering, from visible biases of zero: at once, or by separate calls where that is not possible."""
-    ladder = Ladder(torch.tensor(_TEMPERATURES), _REPLICAS, torch.device("cpu"))
+    temperatures = torch.tensor(_TEMPERATURES, dtype=torch.float64)
+    ladder = Ladder(temperatures, _REPLICAS, torch.device("cpu"))
     biases = ladder.betas.float()[:, None] * bias
     memory = Memory()
 
@@ -89,7 +90,7 @@ def _temper(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator)
         change = beta_to - beta_from
         return sampler.increment(state[1], [beta_from], [beta_to]) + state[2] * change
 
-    v = draw_bits(torch.full((_CHAINS, len(bias)), 0.5), generator)
+    v = draw_bits(torch.full((_CHAINS, len(bias)), 0.5, dtype=torch.float32), generator)
     hidden_input = sampler.hidden_input(v, memory)
     if sampler.tempers:
         take = sampler.temper(ladder, biases, bias)
