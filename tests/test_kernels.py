@@ -1,6 +1,8 @@
 """Compiled functions are compared with plain torch before they are first used, and make way for it where they do not agree."""
 
 import ctypes
+import os
+import subprocess
 import sys
 import warnings
 from functools import cache
@@ -293,6 +295,27 @@ def test_a_product_of_integers_is_used_where_the_processor_has_it_and_it_is_righ
     forget(monkeypatch)
     monkeypatch.delattr(torch.cpu, "_is_vnni_supported")
     assert not capability.multiplies_integers()
+
+
+@pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
+def test_sums_are_exact_where_onednn_may_not_use_the_instructions_for_them(instructions):
+    """As on clusters that want equal results everywhere: neighbours of -128 are then too much for 16 bits."""
+    code = """if True:
+        import torch
+        from paperlib.kernels.products import binary_product
+        # in 16 bits, 256 * -100 - 128 for all weights but one column of the largest one
+        matrix = torch.full((784, 300), -25_728 / 32_639)
+        matrix[:, 0] = 1.0
+        states = torch.rand(200, 784, generator=torch.Generator().manual_seed(0)) < 0.5
+        product = binary_product(matrix, matrix.max())
+        sums = torch.from_numpy(product.sums(states.numpy(), None))
+        print(torch.equal(sums.long(), states.long() @ torch.from_numpy(product.rows).long()))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True,
+        env=os.environ | {"ONEDNN_MAX_CPU_ISA": instructions},
+    )  # fmt: skip
+    assert done.stdout == "True\n"
 
 
 TAKES = {
