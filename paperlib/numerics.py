@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import require_fraction
 
 # The states of as many units take 3 GB.
@@ -68,6 +69,7 @@ def softplus(x: Tensor) -> Tensor:
     return torch.nn.functional.softplus(x, threshold=40)
 
 
+@plain_torch()
 def all_states(width: int) -> Tensor:
     """Every binary vector of length `width`, at most 24, counting upwards: float64 [2^width, width]."""
     if width > _MOST_UNITS:

@@ -14,8 +14,7 @@ import pytest
 import torch
 from enumeration import WeightlessRBM
 
-from paperlib.kernels import products
-from paperlib.kernels.capability import agrees
+from paperlib.kernels import capability, products
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -84,9 +83,7 @@ class _CoarseHalves(products._HalvesProduct):
 def use(backend, monkeypatch, stack):
     """Let the library compute in this way until the monkeypatch and the stack are undone."""
     if backend.name == "float32 reference":
-        monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
-        agrees.cache_clear()
-        stack.callback(agrees.cache_clear)
+        monkeypatch.setattr(capability, "agrees", lambda: False)
     for name, value in backend.constants.items():
         monkeypatch.setattr(products, name, value)
     if backend.coarse:

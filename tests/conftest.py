@@ -12,6 +12,7 @@ from enumeration import random_rbm
 from evaluations import SMALL, draws
 
 from boltzmann_likelihood import cli
+from paperlib.kernels import capability
 
 # Files of a few tests that take tens of seconds each.
 LONGEST = {"test_faults", "test_no_crash"}
@@ -26,6 +27,12 @@ def pytest_collection_modifyitems(items):
 def _one_thread():
     # The suite runs in parallel processes; threads within each would only fight for the cores.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_compared():
+    # before a test puts something else in the place of a draw
+    capability.agrees()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import torch
 from enumeration import random_rbm
 
 from paperlib.annealing import BaseRatePath
-from paperlib.kernels import Memory, draw_bits, draw_bits_of_logits, products
+from paperlib.kernels import Memory, cpu, draw_bits, draw_bits_of_logits, products, reference
 from paperlib.kernels.capability import call_of_torch, multiplies_integers
 from paperlib.kernels.products import binary_product
 from paperlib.models import RBM
@@ -77,6 +77,23 @@ def test_a_copy_of_the_memory_begins_anew(copy):
         product(given, 0.7, offset, copied)
     assert torch.equal(product(states, 0.7, offset, copied), expected)
     assert torch.equal(product(states, 0.7, offset, memory), expected)
+
+
+@pytest.mark.parametrize("most_changed", [-1, 0, 10**6], ids=["rows", "torch", "changed rows"])
+def test_sums_are_brought_up_to_date_in_each_way(most_changed):
+    """The compiled function alone, whether or not the processor has fast products of torch."""
+    _, states, _ = matrix_and_states(40, 70)
+    # no lower piece is so small that processors without these instructions would saturate
+    upper, lower = torch.arange(40 * 70) * 37 % 201 - 100, torch.arange(40 * 70) * 53 % 199 - 99
+    matrix = (256 * upper + lower).float().view(40, 70)
+    product = binary_product(matrix, torch.tensor(32_639.0))
+    rows, last, sums, *_ = product.kept(len(states), Memory())
+    pieces = np.zeros((len(states), 140), np.int32)
+    call = call_of_torch(pieces, last.view(np.int8), product.pieces)
+    for now in (states, ~states, states.roll(1)):
+        cpu.multiply((rows, last, sums, pieces, call, most_changed), now.numpy())
+        expected = reference.integer_sums(now, torch.from_numpy(rows))
+        assert np.array_equal(sums, expected)
 
 
 def test_the_sums_are_the_same_where_torch_has_no_such_function_or_it_fails(monkeypatch):

@@ -29,6 +29,7 @@ from enumeration import (
     transition_matrix,
 )
 from notebooks import BOOK, EACH_NOTEBOOK, NOTEBOOKS, ROOT, cells_of, nodes_of, prose_of, read
+from public import public
 from pybtex.database import parse_file
 
 import boltzmann_likelihood.evaluation
@@ -67,13 +68,7 @@ PACKAGES = (
 
 
 def public_names(packages):
-    """What a package takes from its modules."""
-    return [
-        f"{package.__name__}.{name}"
-        for package in packages
-        for name, value in vars(package).items()
-        if getattr(value, "__module__", "").startswith(f"{package.__name__}.")
-    ]
+    return [f"{package.__name__}.{name}" for package in packages for name in public(package)]
 
 
 def reference_pages():

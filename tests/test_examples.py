@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from public import public
 
 import boltzmann_companion
 import boltzmann_likelihood
@@ -49,8 +50,7 @@ def test_examples(name, capsys):
 def test_public_names_have_an_example(room):
     own = {
         name: value
-        for name, value in vars(importlib.import_module(room)).items()
-        if getattr(value, "__module__", "").startswith(f"{room}.")
+        for name, value in public(importlib.import_module(room)).items()
         if callable(value) and name not in WITHOUT
     }
     assert own

@@ -60,6 +60,18 @@ def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
     assert ((torch.from_numpy(out) == (distance > 0)) | (distance.abs() < 1e-6)).all()
 
 
+# few units, most of which are left over after the quarters, and many
+@pytest.mark.parametrize("size", [*range(1, 9), 210])
+@pytest.mark.parametrize("first", [0, 1_000])
+def test_draws_are_those_of_the_reference(size, first):
+    logits = 4 * torch.sin(torch.arange(float(size)))
+    for key in range(4):
+        out, keys = np.zeros(size, dtype=np.bool_), (0x2008 + key, 0x2015)
+        arguments = map(np.uint32, (*keys, first))
+        fused.draw_bits(logits.numpy(), np.float32(0.7), *arguments, 0, size, out)
+        assert np.array_equal(out, reference.draw_bits(logits, 0.7, *keys, first))
+
+
 @pytest.mark.parametrize("total", [5, 1_003, 2_048, 10_000])
 def test_a_part_of_a_whole_is_drawn_as_within_the_whole(total):
     logits, keys = torch.linspace(-6, 6, total).numpy(), [np.uint32(n) for n in (*KEY, 7)]
@@ -70,15 +82,12 @@ def test_a_part_of_a_whole_is_drawn_as_within_the_whole(total):
         return out
 
     whole = drawn(0, total)
+    assert np.array_equal(whole, reference.draw_bits(torch.from_numpy(logits), 0.7, *KEY, 7))
     assert 0 < whole.sum() < total
     for parts in (2, 3, 4, 5):
         cuts = [total * part // parts for part in range(parts + 1)]
         found = [drawn(start, stop) for start, stop in itertools.pairwise(cuts)]
         assert np.array_equal(np.concatenate(found), whole)
-        expected = reference.draw_bits(
-            torch.from_numpy(logits[cuts[1] : cuts[2]]), 0.7, *KEY, 7, cuts[1], total
-        )
-        assert np.array_equal(found[1], expected)
 
 
 def test_frequencies_over_calls_are_the_probabilities():
@@ -157,3 +166,32 @@ def test_softplus_increment(columns, beta_from, beta_to):
     # relative to the sum of the terms' magnitudes: float32 rounds each of them, and the betas, by 1e-7
     terms = abs(beta_to - beta_from) * x.double().abs().sum(1)
     assert ((result - expected).abs() <= 5e-7 * terms).all()
+
+
+def test_softplus_increment_with_other_betas_for_each_row():
+    lower, step = torch.tensor([0.0, 0.3, 0.9]), torch.tensor([1.0, 0.01, 0.1])
+    # more units than go into the logarithm of one product, and inputs beyond the range of the exponential
+    for x in (torch.linspace(-20, 20, 3 * 70), torch.linspace(-300, 300, 3 * 600)):
+        rows, out = x.view(3, -1), np.empty(3)
+        fused.softplus_increment(rows.numpy(), lower.numpy(), step.numpy(), out)
+        expected = reference.softplus_increment(rows.double(), lower[:, None], step[:, None])
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_sums_over_the_units_that_are_on_are_those_of_the_reference():
+    states = torch.rand(3, 70, generator=seeded_generator(1)) < 0.4
+    values, out = torch.linspace(-1, 2, 70), np.empty(3)
+    fused.sum_where(states.numpy(), values.numpy(), out)
+    np.testing.assert_allclose(out, reference.sum_where(states, values), rtol=0, atol=1e-9)
+
+
+def test_scaled_sums_are_those_of_the_reference():
+    sums, factors = (
+        torch.arange(-100, 110, dtype=torch.int32).view(3, 70),
+        torch.tensor([0.1, 0.2, 0.3]),
+    )
+    for offset in (torch.linspace(-4, 4, 70).view(1, 70), torch.linspace(-4, 4, 210).view(3, 70)):
+        out = np.empty((3, 70), np.float32)
+        fused.scale_sums(sums.numpy(), factors.numpy(), offset.numpy(), out)
+        expected = reference.scale_sums(sums, factors, offset)
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)

@@ -1,7 +1,11 @@
-"""Fast functions are compared with plain torch when they are first used, and make way for it where they do not agree."""
+"""Compiled functions are compared with plain torch before they are first used, and make way for it where they do not agree."""
 
+import ctypes
+import os
+import subprocess
 import sys
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,29 +19,46 @@ import paperlib.kernels
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, parallel_tempering, raise_log_prob
-from paperlib.kernels import MatlabUniform, Memory, capability, cpu, draw_units, reference
-from paperlib.kernels.capability import _CHECKS, agrees, chosen, multiplies_integers
+from paperlib.kernels import (
+    MatlabUniform,
+    Memory,
+    capability,
+    comparison,
+    cpu,
+    draw_units,
+    products,
+    reference,
+)
+from paperlib.kernels.capability import chosen
 from paperlib.numerics import seeded_generator
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _all_compiled():
-    """A function would not compile while something else stands in for one that it calls."""
-    for name in _CHECKS:
-        agrees(name)
+#: What the compiled functions do, one by one.
+COMPILED = [
+    "draw_below",
+    "draw_bits",
+    "draw_visible",
+    "matlab_uniform",
+    "multiply",
+    "scale_sums",
+    "softplus_increment",
+    "sum_where",
+    "temper",
+]
 
 
 @pytest.fixture(autouse=True)
-def unchecked(monkeypatch):
-    """Nothing has been chosen or checked before, and nothing of a test's own checks is left behind."""
+def _uncompared(monkeypatch):
+    """Nothing has been chosen or compared before, and nothing of a test's own comparison is left behind."""
     monkeypatch.setattr(capability, "_compile_anew", lambda: None)
     monkeypatch.delenv("PAPERLIB_KERNELS", raising=False)
-    caches = agrees, multiplies_integers
-    for cache in caches:
-        cache.cache_clear()
-    yield
-    for cache in caches:
-        cache.cache_clear()
+    forget(monkeypatch)
+
+
+def forget(monkeypatch):
+    """What the comparison and the products have found out."""
+    for name in ("agrees", "multiplies_integers"):
+        function = getattr(capability, name)
+        monkeypatch.setattr(capability, name, cache(function.__wrapped__))
 
 
 SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
@@ -68,25 +89,64 @@ def assert_same(ours, theirs):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("name", sorted(_CHECKS))
-def test_every_compiled_function_agrees_here(name):
+def test_the_compiled_functions_agree_here():
     """Otherwise the tests of the fast kernels would be tests of the reference."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert agrees(name)
+        assert capability.agrees()
 
 
-def test_every_compiled_function_is_checked():
+def test_every_compiled_function_has_a_part_in_the_comparison(monkeypatch):
     compiled = {name for name, value in vars(cpu).items() if hasattr(value, "py_func")}
     inlined = {name for name in compiled if name.startswith("_") or name == "philox"}
-    assert compiled - inlined == set(_CHECKS)
+    assert sorted(compiled - inlined) == COMPILED
+    called = spied(monkeypatch)
+    assert capability.agrees()
+    assert sorted(called) == COMPILED
+
+
+def spied(monkeypatch):
+    """The names of the compiled functions that are called from now on."""
+    called = set()
+    for name in COMPILED:
+        original = getattr(cpu, name)
+
+        def spy(*arguments, original=original, name=name):
+            called.add(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(cpu, name, spy)
+    return called
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_draw_of_the_comparison_hangs_on_the_last_digits(seed, monkeypatch):
+    """Otherwise a processor that rounds otherwise would be told that its compiled functions are wrong."""
+    expected, generator = capability._walk("reference"), seeded_generator(seed)
+    for name in ("_weights", "_biases"):
+        original = getattr(comparison, name)
+
+        def moved(*sizes, original=original):
+            parameters = original(*sizes)
+            return parameters + 1e-6 * (2 * torch.rand(parameters.shape, generator=generator) - 1)
+
+        monkeypatch.setattr(comparison, name, moved)
+    for one, other in zip(capability._walk("reference"), expected, strict=True):
+        # a draw that falls otherwise moves a sum by far more
+        torch.testing.assert_close(one, other, rtol=0, atol=2e-3)
+
+
+def test_some_swaps_of_the_comparison_are_accepted_and_some_are_not():
+    for ends in (result for result in capability._walk("reference") if result.shape[-1] == 2):
+        temperatures_left = ends[:, :, 1] % 3 != 2
+        assert 0 < temperatures_left.double().mean() < 1
 
 
 @SIZES
 def test_results_are_those_of_the_reference(hidden, monkeypatch):
     fast = everything(hidden)
     monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
-    agrees.cache_clear()
+    forget(monkeypatch)
     monkeypatch.setattr(paperlib.kernels, "cpu", None)  # nothing compiled is called
     assert_same(everything(hidden), fast)
 
@@ -103,12 +163,14 @@ def fails(*arguments):
 
 @pytest.mark.parametrize(
     ("wrong", "reason"),
-    [(lies, "its results differ from those of plain torch"), (fails, "no such instruction")],
+    [(lies, "their results differ from those of plain torch"), (fails, "no such instruction")],
 )
-@pytest.mark.parametrize("name", sorted(_CHECKS))
-def test_a_function_that_does_not_agree_is_told_once_and_not_used(name, wrong, reason, monkeypatch):
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_function_that_does_not_agree_is_told_once_and_none_is_used(
+    name, wrong, reason, monkeypatch
+):
     expected = everything(6)
-    agrees.cache_clear()
+    forget(monkeypatch)
     monkeypatch.setattr(cpu, name, wrong)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -116,35 +178,34 @@ def test_a_function_that_does_not_agree_is_told_once_and_not_used(name, wrong, r
         everything(6)
     (warning,) = told
     assert warning.category is RuntimeWarning
-    assert f"the compiled {name} is not used on this machine" in str(warning.message)
+    assert "the compiled functions are not used on this machine" in str(warning.message)
     assert reason in str(warning.message)
 
 
-def test_a_check_that_one_number_fails_is_a_check_that_fails(monkeypatch):
-    """The smallest disagreement that there can be: one draw of two hundred."""
-    right = cpu.draw_bits
+def test_a_single_draw_is_a_difference(monkeypatch):
+    right, calls = cpu.draw_bits, []
 
     def almost(*arguments):
         right(*arguments)
-        arguments[-1][-1] ^= len(arguments[-1]) > 200  # only in one of its pairs
+        calls.append(arguments)
+        if len(calls) % 4 == 2:  # the first visible units
+            arguments[-1][-1] ^= True
 
     monkeypatch.setattr(cpu, "draw_bits", almost)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        assert not agrees("draw_bits")
-    assert len(told) == 1
+    with pytest.warns(RuntimeWarning, match="their results differ"):
+        assert not capability.agrees()
+    assert len(calls) == 8  # of two walks, before and after all is compiled anew
 
 
 def test_without_a_compiler_the_reference_computes(monkeypatch):
     expected = everything(6)
-    agrees.cache_clear()
+    forget(monkeypatch)
+    monkeypatch.setattr(capability, "_module", capability._module.__wrapped__)
     monkeypatch.setitem(sys.modules, "paperlib.kernels.cpu", None)
     monkeypatch.delattr(paperlib.kernels, "cpu")
-    with pytest.warns(RuntimeWarning) as told:
+    with pytest.warns(RuntimeWarning, match="ModuleNotFoundError") as told:
         assert_same(everything(6), expected)
-    messages = [str(warning.message) for warning in told]
-    assert len(set(messages)) == len(messages)
-    assert all("ModuleNotFoundError" in message for message in messages)
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("value", ["nonsense", "Fast", "1"])
@@ -152,7 +213,7 @@ def test_a_setting_that_is_none_is_refused(value, monkeypatch):
     monkeypatch.setenv("PAPERLIB_KERNELS", value)
     message = f"PAPERLIB_KERNELS: expected fast or reference, got '{value}'"
     with pytest.raises(InputError, match=message):
-        agrees("draw_bits")
+        capability.agrees()
     with pytest.raises(InputError, match=message):
         everything(6)
 
@@ -169,32 +230,92 @@ def test_the_reference_is_no_reason_for_a_warning(monkeypatch):
     monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not agrees("draw_bits")
-        assert not multiplies_integers()
+        assert not capability.agrees()
+        assert not capability.multiplies_integers()
 
 
-def test_a_product_of_integers_that_is_wrong_is_not_used(monkeypatch):
+@pytest.fixture
+def _vnni(monkeypatch):
+    """A processor that says it has instructions for products of eight-bit integers."""
     monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True, raising=False)
-    right = capability.call_of_torch
-    monkeypatch.setattr(
-        capability, "call_of_torch", lambda out, states, matrix: right(out, states, matrix // 2)
-    )
-    assert not multiplies_integers()
 
 
+def in_place_of_torch(product, monkeypatch):
+    """Let products of eight-bit integers be made by a function of numpy arrays, called by its address."""
+    kept = []
+
+    def call(out, states, matrix):
+        def multiply(*_):
+            out[...] = product(states.astype(int), matrix.astype(int))
+            return 0
+
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, *3 * [ctypes.c_void_p])(multiply)
+        kept.append(function)
+        return ctypes.cast(function, ctypes.c_void_p).value, 0, 0, 0
+
+    monkeypatch.setattr(capability, "call_of_torch", call)
+    monkeypatch.setattr(products, "call_of_torch", call)
+
+
+def halved(states, matrix):
+    return states @ (matrix // 2)
+
+
+def saturating(states, matrix):
+    """As by processors without instructions for such products: states from 128 on, without sign, and pairs of terms in 16 bits."""
+    terms = (states + 128)[:, :, None] * matrix
+    pairs = terms[:, ::2] + terms[:, 1::2]
+    return pairs.clip(-(2**15), 2**15 - 1).sum(1) - 128 * matrix.sum(0)
+
+
+@pytest.mark.usefixtures("_vnni")
+@pytest.mark.parametrize("wrong", [halved, saturating])
+def test_a_product_of_integers_that_is_wrong_is_not_used(wrong, monkeypatch):
+    in_place_of_torch(wrong, monkeypatch)
+    assert not capability.multiplies_integers()
+    # if it were used, the walk would differ
+    monkeypatch.setattr(products, "_FAST_INTEGERS", True)
+    with pytest.warns(RuntimeWarning, match="their results differ"):
+        assert not capability.agrees()
+
+
+@pytest.mark.usefixtures("_vnni")
 def test_a_product_of_integers_that_torch_does_not_have_is_not_used(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True, raising=False)
     monkeypatch.setattr(torch._C, "__file__", "a file without such a function")
-    assert not multiplies_integers()
+    assert not capability.multiplies_integers()
 
 
+@pytest.mark.usefixtures("_vnni")
 def test_a_product_of_integers_is_used_where_the_processor_has_it_and_it_is_right(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True, raising=False)
-    assert multiplies_integers()
+    in_place_of_torch(np.matmul, monkeypatch)
+    assert capability.multiplies_integers()
+    monkeypatch.setattr(products, "_FAST_INTEGERS", True)
+    assert capability.agrees()
     # a later torch need not say what the processor can do
-    multiplies_integers.cache_clear()
+    forget(monkeypatch)
     monkeypatch.delattr(torch.cpu, "_is_vnni_supported")
-    assert not multiplies_integers()
+    assert not capability.multiplies_integers()
+
+
+@pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
+def test_sums_are_exact_where_onednn_may_not_use_the_instructions_for_them(instructions):
+    """As on clusters that want equal results everywhere: neighbours of -128 are then too much for 16 bits."""
+    code = """if True:
+        import torch
+        from paperlib.kernels.products import binary_product
+        # in 16 bits, 256 * -100 - 128 for all weights but one column of the largest one
+        matrix = torch.full((784, 300), -25_728 / 32_639)
+        matrix[:, 0] = 1.0
+        states = torch.rand(200, 784, generator=torch.Generator().manual_seed(0)) < 0.5
+        product = binary_product(matrix, matrix.max())
+        sums = torch.from_numpy(product.sums(states.numpy(), None))
+        print(torch.equal(sums.long(), states.long() @ torch.from_numpy(product.rows).long()))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True,
+        env=os.environ | {"ONEDNN_MAX_CPU_ISA": instructions},
+    )  # fmt: skip
+    assert done.stdout == "True\n"
 
 
 TAKES = {
@@ -219,16 +340,8 @@ MOST_CHANGED = {
 def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backend, monkeypatch):
     # one of them is among the backends only where there is a GPU
     assert set(TAKES) == {backend.name for backend in BACKENDS} | {"GPU"}
-    called = set()
-    for name in _CHECKS:
-        original = getattr(cpu, name)
-        agrees(name)
-
-        def spy(*arguments, original=original, name=name):
-            called.add(name)
-            return original(*arguments)
-
-        monkeypatch.setattr(cpu, name, spy)
+    capability.agrees()
+    called = spied(monkeypatch)
     path = BaseRatePath(backend.place(random_rbm(6, 4, 1))).to(backend.device)
     assert path._sampler._to_hidden.rounded == (backend.dtype == torch.float32)
     ais(path, uniform_betas(4), 20, backend.generator(1))

@@ -18,7 +18,7 @@ LIBRARY, TOOL, COMPANION = (
 # In the order in which they may import each other; `architecture` in the book draws it. Above the library stands the tool, and above
 # both the companion: installed or not, nothing below may import them, inside a function either.
 ROOMS = [
-    {"paperlib.errors", "paperlib.surroundings"},
+    {"paperlib.errors", "paperlib.torch_settings"},
     {"paperlib.numerics", "paperlib.validation", "paperlib.storage", "paperlib.threads"},
     {"paperlib.kernels"},
     {"paperlib.models"},

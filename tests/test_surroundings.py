@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import torch
 
 from boltzmann_likelihood import provenance
 from boltzmann_likelihood.evaluation import compare, evaluate, evaluate_training
-from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.annealing import BaseRatePath, mean_field_bias, uniform_betas
+from paperlib.datasets import binarize
 from paperlib.errors import InputError
 from paperlib.estimators import (
     ais,
@@ -23,7 +25,8 @@ from paperlib.estimators import (
     parallel_tempering,
     raise_log_prob,
 )
-from paperlib.models import DBN, RBM
+from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.models import DBM, DBN, RBM, BernoulliMixture
 from paperlib.numerics import seeded_generator
 
 NUMBERS = np.random.default_rng(0)
@@ -45,11 +48,25 @@ def deep(wrap, generator):
     return dbn.log_unnormalized_of(torch.from_numpy(ROWS), 5, generator)
 
 
+@contextmanager
+def float64_by_default():
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 BETAS = uniform_betas(40)
 #: Numbers that float32 products make, from what wraps the parameters, and a generator.
 OUTCOMES = {
     "log_unnormalized": lambda wrap, _: model(wrap).log_unnormalized(ROWS),
     "dbn": deep,
+    "dbm": lambda wrap, _: DBM(wrap(W), wrap(W.T.copy()), *map(wrap, (B, A, B))).log_unnormalized_bound(ROWS),
+    "mixture": lambda wrap, _: BernoulliMixture(wrap(W.T.copy()), wrap(A)).log_prob(ROWS),
+    "binarized": lambda *_: binarize(np.full((3, 40), 0.3), 1),
+    "trained": lambda *_: train_rbm(ROWS, ContrastiveDivergence(6, 2), 1, progress=False)[0].weights,
+    "mean field": lambda wrap, _: mean_field_bias(model(wrap)),
     "walk": lambda wrap, seed: walked(BaseRatePath(model(wrap)), seed),
     "exact": lambda wrap, _: exact_log_z(model(wrap, 6)),
     "ais": lambda wrap, seed: ais(BaseRatePath(model(wrap)), BETAS, 20, seed).log_weights,
@@ -65,19 +82,28 @@ AROUND = {
     "cuda": partial(torch.autocast, "cuda", torch.float16, enabled=torch.cuda.is_available()),
     "device": partial(torch.device, "meta"),
     "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+    "float64": float64_by_default,
 }
 
 
 @pytest.mark.parametrize("found", OUTCOMES.values(), ids=OUTCOMES)
 def test_what_torch_is_set_to_changes_no_number(found):
     def outcome(wrap=torch.from_numpy):
-        return torch.as_tensor(found(wrap, seeded_generator(1)), device="cpu").tolist()
+        numbers = found(wrap, seeded_generator(1))
+        return torch.as_tensor(numbers, dtype=torch.float64, device="cpu").tolist()
 
     expected = outcome()
     for around in AROUND.values():
         with around():
             assert outcome() == expected
     assert outcome(lambda x: torch.nn.Parameter(torch.from_numpy(x))) == expected
+
+
+@pytest.mark.parametrize("name", ["ais", "raise", "tempering", "exact"])
+def test_estimators_record_no_gradients(name):
+    numbers = OUTCOMES[name](lambda x: torch.nn.Parameter(torch.from_numpy(x)), seeded_generator(1))
+    assert not torch.as_tensor(numbers).requires_grad
 
 
 @pytest.mark.parametrize("source", [torch.from_numpy(W).clone(), W.copy()], ids=["tensor", "array"])
@@ -192,7 +218,7 @@ def test_sigterm_ends_a_run_with_its_report(tmp_path):
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
 @pytest.mark.parametrize("left", [b"", b"\x80\x04garbage"])
 def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_path):
-    code = "from paperlib.kernels.capability import agrees; print(agrees('sum_where'))"
+    code = "from paperlib.kernels.capability import agrees; print(agrees())"
     run = partial(
         subprocess.run, [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
         env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, check=False,
@@ -207,7 +233,7 @@ def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_pa
 
 
 def test_help_needs_no_docstrings():
-    words = ["-m", "paperlib", "evaluate", "--help"]
+    words = ["-m", "boltzmann_likelihood", "evaluate", "--help"]
     run = partial(subprocess.run, capture_output=True, text=True, check=True)
     without = run([sys.executable, "-OO", *words]).stdout
     assert "The average test log-probability of a model" in without

@@ -17,6 +17,3 @@ from paperlib.annealing.starts import base_rate_path as base_rate_path
 from paperlib.annealing.starts import mean_field_bias as mean_field_bias
 from paperlib.annealing.starts import path_to as path_to
 from paperlib.annealing.starts import start_bias as start_bias
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__, gradients=False)

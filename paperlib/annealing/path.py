@@ -20,30 +20,26 @@ then work with it. Each further member that it defines enables more:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, Ladder, chains_per_block, walks_in_threads
+from paperlib.kernels.tempering import TemperingSteps, tempering_steps
 from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
-TemperingSteps: TypeAlias = Callable[[State, torch.Generator, int], tuple[State, Tensor, Tensor]]
 
-# What an estimator may need and a path lacks.
-NO_WAY_BACK = (
+_NO_WAY_BACK = (
     "path: expected one that can be walked back, got {}, which neither says that it is reversible nor defines "
     "reverse_transition"
 )
-NO_STATE_AT = "path: expected one that can start at a test vector, got {} without state_at"
-NO_LOG_Z_START = (
-    "path: expected one whose start has a known partition function, such as BaseRatePath, got {}"
-)
+_NO_STATE_AT = "path: expected one that can start at a test vector, got {} without state_at"
 
 
 class AnnealingPath(ABC, Generic[State]):
@@ -156,7 +152,7 @@ class AnnealingPath(ABC, Generic[State]):
             If the path neither says that it is reversible nor defines how to step back.
         """
         if not self.reversible:
-            raise InputError(NO_WAY_BACK.format(type(self).__name__))
+            raise InputError(_NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
 
     def tempering_steps(self, ladder: Ladder) -> TemperingSteps[State]:
@@ -167,24 +163,7 @@ class AnnealingPath(ABC, Generic[State]):
         swaps change the ladder. Last come its `ends` after each step, [T, R, 2]. A path that does all this at once must come to the same
         bits.
         """
-
-        def take(
-            state: State, generator: torch.Generator, count: int
-        ) -> tuple[State, Tensor, Tensor]:
-            halves, ends = [], []
-            for _ in range(count):
-                betas, partners = ladder.pairs(0)
-                state = self.transition(state, betas, generator)
-                for parity in (0, 1):
-                    if parity == 1:
-                        betas, partners = ladder.pairs(1)
-                    ratios = self.log_ratio(state, betas, partners)[ladder.chain_at]
-                    ladder.swap(ratios, parity, generator)
-                    halves.append(ratios)
-                ends.append(ladder.ends())
-            return state, torch.stack(halves).unflatten(0, (-1, 2)), torch.stack(ends)
-
-        return take
+        return tempering_steps(ladder, self.transition, self.log_ratio)
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
         """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.
@@ -237,7 +216,7 @@ class AnnealingPath(ABC, Generic[State]):
         InputError
             If the path does not define this method.
         """
-        raise InputError(NO_STATE_AT.format(type(self).__name__))
+        raise InputError(_NO_STATE_AT.format(type(self).__name__))
 
     def begin_reverse(
         self,
@@ -252,10 +231,25 @@ class AnnealingPath(ABC, Generic[State]):
         p_ann(v). By default all units are observed, and the weight is f_1(v) / Z_0. A path with unobserved units draws them here from
         a proposal.
         """
-        if self.log_z_start is None:
-            raise InputError(NO_LOG_Z_START.format(type(self).__name__))
+        assert self.log_z_start is not None  # see `require_way_back`
         state = self.state_at(v)
         return state, self.log_f(state, 1.0) - self.log_z_start
+
+    def require_way_back(self) -> None:
+        """Raise an InputError that says what RAISE lacks on this path, if anything."""
+        name = type(self).__name__
+        if not (self.reversible or self._defines("reverse_transition")):
+            raise InputError(_NO_WAY_BACK.format(name))
+        if not (self._defines("state_at") or self._defines("begin_reverse")):
+            raise InputError(_NO_STATE_AT.format(name))
+        if self.log_z_start is None:
+            raise InputError(
+                f"path: expected one whose start has a known partition function, such as BaseRatePath, got {name}"
+            )
+
+    def _defines(self, member: str) -> bool:
+        """Whether this path has a member of its own, in the place of the default."""
+        return getattr(type(self), member) is not getattr(AnnealingPath, member)
 
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on; it names the shards of a run.

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.path import AnnealingPath, TemperingSteps, beta_column, require_beta
+from paperlib.annealing.path import AnnealingPath, beta_column, require_beta
 from paperlib.errors import InputError
 from paperlib.kernels import (
     Beta,
@@ -36,12 +36,12 @@ from paperlib.kernels import (
     draw_bits,
     sum_where,
 )
+from paperlib.kernels.tempering import TemperingSteps
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.files import tensors_checksum
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
-from paperlib.surroundings import autocasts
 from paperlib.validation import (
     ArrayLike,
     as_binary,
@@ -147,7 +147,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
                 self._hidden_bias,
                 self._visible_bias_a,
                 self._visible_bias_b,
-                torch.tensor(self._num_hidden_a),
+                torch.tensor(self._num_hidden_a, device="cpu"),
             ]
         )
 
@@ -257,8 +257,13 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     @property
     def divides_replicas(self) -> bool:
         """True where a step is taken at once, with integer products, unless a path has a transition or a ratio of its own."""
-        verbs = type(self).transition, type(self).log_ratio
-        return verbs == _VERBS and self._sampler.tempers and not autocasts()
+        return self._sampler.tempers and not self._has_other_verbs()
+
+    def _has_other_verbs(self) -> bool:
+        """Whether a subclass has a transition or a ratio of its own, which a step at once would not call."""
+        kinds = type(self).__mro__
+        subclasses = kinds[: kinds.index(RBMInterpolation)]
+        return any("transition" in vars(kind) or "log_ratio" in vars(kind) for kind in subclasses)
 
     def tempering_steps(self, ladder: Ladder) -> TemperingSteps[VisibleState]:
         """The same at once, where it can be."""
@@ -283,9 +288,6 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self._require_own(state)
         hidden = self._hidden_b if end == 1 else slice(None, self._num_hidden_a)
         return self._sampler.rounding(state.v, state.hidden_input, hidden)
-
-
-_VERBS = RBMInterpolation.transition, RBMInterpolation.log_ratio
 
 
 def bias_at_start(name: str, given: object | None, target: Tensor) -> Tensor:

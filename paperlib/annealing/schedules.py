@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import as_float_tensor, require_count, require_finite
 
 
+@plain_torch(gradients=False)
 def uniform_betas(num_steps: int) -> Tensor:
     """K = `num_steps` equal steps from 0 to 1; shape [K + 1].
 
@@ -30,6 +32,7 @@ def uniform_betas(num_steps: int) -> Tensor:
     return torch.arange(num_steps + 1, dtype=torch.float64) / num_steps
 
 
+@plain_torch(gradients=False)
 def salakhutdinov_murray_betas(fraction: float = 1.0) -> Tensor:
     """The 14,500 steps of Salakhutdinov & Murray (2008), section 5.1; shape [14501].
 

@@ -17,6 +17,7 @@ from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import as_float_tensor, blocks, require_shape
 
 # Mean field costs as much as dozens of draws, and a few thousand images are enough to tell how often a unit is on.
@@ -26,6 +27,7 @@ _HIGHEST_RATE = 1 - 1e-4
 _LOWEST_MEAN = 1e-3
 
 
+@plain_torch(gradients=False)
 def base_rate_path(
     model: UnnormalizedModel, train: object, generator: torch.Generator | None = None
 ) -> BaseRatePath:
@@ -194,6 +196,7 @@ def _hidden_bias(rates: Tensor) -> Tensor:
     return base_rate_bias(rates.clamp(max=_HIGHEST_RATE)[None]).round(decimals=2)
 
 
+@plain_torch(gradients=False)
 def mean_field_bias(rbm: RBM) -> Tensor:
     """Visible biases of a start that needs no data: the means of the RBM's pixels under mean field.
 

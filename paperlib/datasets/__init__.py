@@ -15,6 +15,3 @@ from paperlib.datasets.images import cache_folder as cache_folder
 from paperlib.datasets.mnist import load_mnist as load_mnist
 from paperlib.datasets.mnist_2008 import load_mnist_2008 as load_mnist_2008
 from paperlib.datasets.omniglot import load_omniglot as load_omniglot
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__)

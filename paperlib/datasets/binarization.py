@@ -14,6 +14,7 @@ from torch import Tensor
 from paperlib.datasets.images import ImageDataset
 from paperlib.errors import InputError, never_changed
 from paperlib.numerics import seeded_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import (
     ArrayLike,
     as_binary,
@@ -24,6 +25,7 @@ from paperlib.validation import (
 )
 
 
+@plain_torch()
 def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
     """Binary images, each pixel set to 1 with a probability equal to its intensity, once for a given seed.
 
@@ -91,6 +93,7 @@ def pixel_means(images: Tensor, weights: Tensor | None = None) -> Tensor:
     return total / (len(images) if weights is None else weights.sum().item())
 
 
+@plain_torch()
 def base_rate_bias(
     train: ArrayLike,
     pseudo_on: float = 0.05,

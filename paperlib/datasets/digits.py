@@ -8,10 +8,12 @@ import torch
 from paperlib import storage
 from paperlib.datasets.images import ImageDataset
 from paperlib.numerics import seeded_generator
+from paperlib.torch_settings import plain_torch
 
 _TEST_FRACTION, _SPLIT_SEED = 0.2, 0
 
 
+@plain_torch()
 def load_digits() -> ImageDataset:
     """scikit-learn's bundled 1,797 handwritten digits, 8 x 8, split at random but always in the same way: a fifth is held out.
 

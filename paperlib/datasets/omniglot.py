@@ -18,6 +18,7 @@ from paperlib import storage
 from paperlib.datasets.images import ImageDataset, data_folders, require_contents
 from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
+from paperlib.torch_settings import plain_torch
 
 _NUM_TRAIN, _NUM_TEST = 24_345, 8_070
 _SPLIT_SEED = 2015
@@ -28,6 +29,7 @@ _ORIGINALS_SHA256 = {
 }
 
 
+@plain_torch()
 def load_omniglot() -> ImageDataset:
     """Omniglot: 24,345 training and 8,070 test images, 28 x 28.
 

@@ -31,6 +31,3 @@ from paperlib.estimators.tempering.bennett import BennettEstimate as BennettEsti
 from paperlib.estimators.tempering.bennett import bennett as bennett
 from paperlib.estimators.tempering.tempering import TemperingEstimate as TemperingEstimate
 from paperlib.estimators.tempering.tempering import parallel_tempering as parallel_tempering
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__, gradients=False)

@@ -29,9 +29,11 @@ from paperlib.estimators.estimate import (
 from paperlib.kernels import Beta
 from paperlib.numerics import resolve_generator
 from paperlib.threads import OnStep, step_bar
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, require_count
 
 
+@plain_torch(gradients=False)
 def ais(
     path: AnnealingPath[Any],
     betas: ArrayLike,

@@ -23,6 +23,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate
 from paperlib.estimators.reverse_ais import ReverseEstimate
 from paperlib.numerics import student_quantile, weighted_mean
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import DOUBLE, parameter, require_finite
 
 
@@ -83,6 +84,7 @@ class ControlVariateEstimate:
         return self.mean - half, self.mean + half
 
 
+@plain_torch(gradients=False)
 def control_variate_mean(
     y: ReverseEstimate | object,
     x_batch: object,

@@ -23,6 +23,7 @@ from paperlib.models.files import tensors_checksum
 from paperlib.numerics import leave_one_out, log_mean_exp, resolve_generator, softplus
 from paperlib.resumable import Work
 from paperlib.threads import OnStep, step_bar
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
@@ -78,6 +79,7 @@ class CSLEstimate(Estimate):
         return leave_one_out(self.log_means.cpu()).mean(0).norm().item()
 
 
+@plain_torch(gradients=False)
 def csl_estimate(
     rbm: RBM,
     v: ArrayLike,
@@ -174,6 +176,7 @@ def csl_log_prob(
     return csl_estimate(rbm, v, num_chains, num_steps, generator, progress).log_prob
 
 
+@plain_torch(gradients=False)
 def csl_run(
     rbm: RBM,
     v: ArrayLike,

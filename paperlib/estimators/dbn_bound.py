@@ -24,6 +24,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.estimate import Estimate, PartitionEstimate
 from paperlib.models import DBN
 from paperlib.numerics import resolve_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, require_count, require_finite
 
 
@@ -95,6 +96,7 @@ class DBNBoundEstimate(Estimate):
         return math.sqrt(self.expected_log_joint.var(1).sum().item() / draws) / cases
 
 
+@plain_torch(gradients=False)
 def dbn_lower_bound(
     dbn: DBN,
     v: ArrayLike,

@@ -24,6 +24,7 @@ from paperlib.models import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.threads import run_in_threads, step_bar
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import require_count
 
 _GROUP = 3  # binary units per matrix product: 2 and 4 are slower
@@ -32,6 +33,7 @@ _MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
 _BLOCK_ROWS, _BLOCK_COLUMNS = 256, 512
 
 
+@plain_torch(gradients=False)
 def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | None = None) -> float:
     """ln Z in nats, by summing over every state of the smaller layer.
 
@@ -65,6 +67,7 @@ def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | No
     return torch.logsumexp(torch.stack(sums), 0).item()
 
 
+@plain_torch(gradients=False)
 def exact_hidden_samples(
     rbm: RBM, num_samples: int, generator: torch.Generator | None = None, max_units: int = 25
 ) -> tuple[Tensor, Tensor]:

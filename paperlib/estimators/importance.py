@@ -15,10 +15,12 @@ import torch
 from paperlib.annealing import AnnealingPath
 from paperlib.estimators.ais import ais, summarize
 from paperlib.estimators.estimate import PartitionEstimate
+from paperlib.torch_settings import plain_torch
 
 _ADVICE = "anneal instead: ais with a schedule of betas needs far fewer draws"
 
 
+@plain_torch(gradients=False)
 def importance_sampling(
     path: AnnealingPath[Any], num_samples: int, generator: torch.Generator | None = None
 ) -> PartitionEstimate:

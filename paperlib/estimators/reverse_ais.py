@@ -30,9 +30,8 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
-from paperlib.annealing.path import NO_LOG_Z_START, NO_STATE_AT, NO_WAY_BACK, State
+from paperlib.annealing.path import State
 from paperlib.annealing.walk import walk_moving_first
-from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
@@ -44,6 +43,7 @@ from paperlib.numerics import (
     resolve_generator,
 )
 from paperlib.threads import OnStep, step_bar
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
@@ -110,6 +110,7 @@ class ReverseEstimate(Estimate):
         return joined_error(*zip(errors.tolist(), freedom.tolist(), strict=True))
 
 
+@plain_torch(gradients=False)
 def raise_log_prob(
     path: AnnealingPath[Any],
     v: ArrayLike,
@@ -169,7 +170,7 @@ def raise_log_prob(
     """
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
-    require_reversible(path)
+    require_path(path).require_way_back()
     vectors = as_binary("v", v, path.num_visible)
     generator = resolve_generator(generator, path.device)
     total, title = len(vectors) * num_chains, f"RAISE, {len(vectors)} vectors"
@@ -183,19 +184,6 @@ def raise_log_prob(
 
         blocks = walk_in_blocks(walk_block, total, path, generator, tell)
     return summarize_reverse(torch.cat(blocks).view(len(vectors), num_chains))
-
-
-def require_reversible(path: object) -> None:
-    """Raise an InputError unless RAISE can walk this path."""
-    path = require_path(path)
-    own = type(path)
-    if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
-        raise InputError(NO_WAY_BACK.format(own.__name__))
-    from_units = own.begin_reverse is AnnealingPath.begin_reverse
-    if from_units and own.state_at is AnnealingPath.state_at:
-        raise InputError(NO_STATE_AT.format(own.__name__))
-    if path.log_z_start is None:
-        raise InputError(NO_LOG_Z_START.format(own.__name__))
 
 
 def run_reverse_chains(

@@ -25,7 +25,6 @@ from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.reverse_ais import (
     ReverseEstimate,
-    require_reversible,
     run_reverse_chains,
     summarize_reverse,
 )
@@ -33,8 +32,8 @@ from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
 from paperlib.resumable import Part, Work
-from paperlib.surroundings import undisturbed
 from paperlib.threads import OnStep, one_thread
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
 # What all shards of a run share: a path (or a model), and its schedule.
@@ -160,7 +159,7 @@ def raise_run(
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
-    require_reversible(path)
+    require_path(path).require_way_back()
     vectors = as_binary("v", v, path.num_visible)
     device = device_of(path.device, device)
     identity = f"{identity_of('raise', path, schedule, device)} {num_chains} {seed}"
@@ -192,7 +191,7 @@ def shard(identity: str, task: _Task, steps: int) -> Part:
     return Part(name, partial(_with_draws, int(name[:15], 16), task), steps)
 
 
-@partial(undisturbed, gradients=False)
+@plain_torch(gradients=False)
 def _with_draws(
     seed: int, task: _Task, walk: Walk, device: torch.device, on_step: OnStep
 ) -> dict[str, Tensor]:

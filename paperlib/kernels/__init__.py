@@ -1,7 +1,8 @@
 """Everything about speed: the one door to numba, triton, CUDA graphs and private parts of torch.
 
-No other room asks for the device or the type of a tensor. `paperlib.kernels.reference` defines in plain torch what is computed; the
-compiled functions are compared with it when they are first used, and it takes the place of those that do not agree.
+No other room asks for the device or the type of a tensor. `paperlib.kernels.reference` defines in
+plain torch what is computed. Compiled functions are compared with it once in each process, and it takes
+their place if they do not agree.
 
 If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoulli` for everything else.
 
@@ -14,7 +15,8 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 `replay`         a step recorded in a CUDA graph
 `blocks`         how many chains walk together
 `matlab`         the uniform numbers of MATLAB 5, with which the first paper's images were binarised
-`capability`     which of the compiled functions agree with the reference on this machine
+`capability`     whether the compiled functions agree with the reference on this machine
+`comparison`     the short walk by which that is decided
 `cpu`, `gpu`     the compiled functions: numba, triton
 `version`        the version of the draws, part of the names of stored shards
 ===============  ====================================================================================================

@@ -37,7 +37,7 @@ from paperlib.kernels.capability import (
     multiplies_tiles,
 )
 from paperlib.kernels.draws import Beta, column, for_each_row
-from paperlib.surroundings import autocasts, undisturbed
+from paperlib.torch_settings import autocasts, plain_torch
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
@@ -91,8 +91,9 @@ class BinaryProduct(ABC):
             raise InputError(
                 f"offset: expected shape [{self._columns}] or [{len(states)}, {self._columns}], got {list(offset.shape)}"
             )
-        if autocasts():
-            return undisturbed(self._scaled)(states, factor, offset, memory)
+        if autocasts():  # since a context takes a noticeable part of a small product's time
+            with plain_torch():
+                return self._scaled(states, factor, offset, memory)
         return self._scaled(states, factor, offset, memory)
 
     @abstractmethod

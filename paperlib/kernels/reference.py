@@ -1,7 +1,7 @@
 """What the fast kernels compute, in plain torch: the definition, and the fallback where they cannot run.
 
-Every function here works on any device. `paperlib.kernels.cpu` has compiled versions, which are compared with these when they are
-first used (`paperlib.kernels.capability`) and by the tests.
+Every function here works on any device. `paperlib.kernels.cpu` has compiled versions, which are
+compared with these once in each process (`paperlib.kernels.capability`), and by the tests.
 """
 
 from __future__ import annotations
@@ -46,22 +46,11 @@ def _uniform_numbers(
 
 
 def draw_bits(
-    logits: Tensor,
-    factor: float | Tensor,
-    key_low: int,
-    key_high: int,
-    first: int = 0,
-    start: int = 0,
-    total: int | None = None,
+    logits: Tensor, factor: float | Tensor, key_low: int, key_high: int, first: int = 0
 ) -> Tensor:
-    """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on; of the shape of the float32 `logits`.
-
-    If these are the places from `start` on of a whole of `total`, they are drawn as within the whole.
-    """
-    count = logits.numel()
-    whole = count if total is None else total
-    uniform = _uniform_numbers(whole, key_low, key_high, logits.device, first)
-    return uniform[start : start + count].view(logits.shape) < torch.sigmoid(factor * logits)
+    """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on; of the shape of the float32 `logits`."""
+    uniform = _uniform_numbers(logits.numel(), key_low, key_high, logits.device, first)
+    return uniform.view(logits.shape) < torch.sigmoid(factor * logits)
 
 
 def draw_below(probabilities: Tensor, key_low: int, key_high: int) -> Tensor:

@@ -19,7 +19,7 @@ from paperlib.kernels.draws import Beta, draw_bits_of_logits, draw_keys, softplu
 from paperlib.kernels.products import BinaryProduct, IntegerProduct, Memory, binary_product
 from paperlib.kernels.tempering import Ladder
 from paperlib.numerics import softplus
-from paperlib.surroundings import undisturbed
+from paperlib.torch_settings import plain_torch
 
 Temper: TypeAlias = Callable[[Tensor, torch.Generator, Memory, int], tuple[Tensor, ...]]
 
@@ -245,9 +245,10 @@ class BipartiteSampler:
         # at the start of a path no hidden unit may have a weight
         if not self._to_hidden.rounded or not range(self._num_hidden)[group]:
             return torch.zeros(len(v), dtype=torch.float64, device=v.device)
-        exact = undisturbed(torch.addmm)(
-            self._hidden_bias[group], v.to(self._weights.dtype), self._weights[:, group]
-        )
+        with plain_torch():
+            exact = torch.addmm(
+                self._hidden_bias[group], v.to(self._weights.dtype), self._weights[:, group]
+            )
         difference = softplus(exact) - softplus(hidden_input[:, group])
         return difference.sum(-1, dtype=torch.float64)
 

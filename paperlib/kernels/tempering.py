@@ -6,11 +6,17 @@ how.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib.kernels import reference
+
+State = TypeVar("State")
+TemperingSteps: TypeAlias = Callable[[State, torch.Generator, int], tuple[State, Tensor, Tensor]]
 
 
 class Ladder:
@@ -111,3 +117,30 @@ class Ladder:
         bits = raw.random_(-(2**63), None, generator=generator).numpy()
         keys = bits[:, :2].view(np.uint64) % np.uint64(2**63 - 1)
         return keys.view(np.uint32), (bits[:, 2:] & (2**53 - 1)) * 2.0**-53
+
+
+def tempering_steps(
+    ladder: Ladder,
+    transition: Callable[[State, Tensor, torch.Generator], State],
+    log_ratio: Callable[[State, Tensor, Tensor], Tensor],
+) -> TemperingSteps[State]:
+    """What takes steps of parallel tempering by three calls each: a transition, and the ratios before the even and before the odd swaps.
+
+    `paperlib.annealing.path.AnnealingPath.tempering_steps` says what it takes and makes.
+    """
+
+    def take(state: State, generator: torch.Generator, count: int) -> tuple[State, Tensor, Tensor]:
+        halves, ends = [], []
+        for _ in range(count):
+            betas, partners = ladder.pairs(0)
+            state = transition(state, betas, generator)
+            for parity in (0, 1):
+                if parity == 1:
+                    betas, partners = ladder.pairs(1)
+                ratios = log_ratio(state, betas, partners)[ladder.chain_at]
+                ladder.swap(ratios, parity, generator)
+                halves.append(ratios)
+            ends.append(ladder.ends())
+        return state, torch.stack(halves).unflatten(0, (-1, 2)), torch.stack(ends)
+
+    return take

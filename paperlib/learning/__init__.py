@@ -8,6 +8,3 @@ from paperlib.learning.deep_boltzmann import train_dbm as train_dbm
 from paperlib.learning.greedy import train_dbn as train_dbn
 from paperlib.learning.mixture_em import MixtureEM as MixtureEM
 from paperlib.learning.mixture_em import train_mixture as train_mixture
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__)

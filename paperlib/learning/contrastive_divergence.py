@@ -36,6 +36,7 @@ from paperlib.learning.recipe import check_recipe
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 from paperlib.resumable import Checkpoint
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, require_shape
 
 # With persistent chains, the reconstruction costs an additional matrix product, a fifth of an update, and a tenth of the minibatches
@@ -148,6 +149,7 @@ class ContrastiveDivergence:
         return self.initial_momentum if epoch <= self.momentum_switch_epoch else self.final_momentum
 
 
+@plain_torch()
 def train_rbm(
     train: ArrayLike,
     recipe: ContrastiveDivergence,

@@ -39,6 +39,7 @@ from paperlib.learning.recipe import check_recipe
 from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
 from paperlib.resumable import Checkpoint
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary
 
 # States of v, h1 and h2, each [cases, units].
@@ -110,6 +111,7 @@ class DeepBoltzmannLearning:
         )
 
 
+@plain_torch()
 def pretrain_dbm(
     train: ArrayLike,
     recipe: DeepBoltzmannLearning,
@@ -142,6 +144,7 @@ def pretrain_dbm(
     )
 
 
+@plain_torch()
 def train_dbm(
     train: ArrayLike,
     recipe: DeepBoltzmannLearning,

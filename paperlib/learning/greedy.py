@@ -16,9 +16,11 @@ import torch
 
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.models import DBN, RBM
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
 
+@plain_torch()
 def train_dbn(
     train: ArrayLike,
     recipes: Sequence[ContrastiveDivergence],

@@ -28,6 +28,7 @@ from paperlib.learning.recipe import check_recipe
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import seeded_generator
 from paperlib.threads import step_bar
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary
 
 # Images processed at once: with 500 components in float32, their responsibilities take 10 MB.
@@ -86,6 +87,7 @@ class MixtureEM:
         )
 
 
+@plain_torch()
 def train_mixture(
     train: ArrayLike,
     recipe: MixtureEM,

@@ -16,6 +16,3 @@ from paperlib.mcmc.markov_chain import total_variation as total_variation
 from paperlib.mcmc.metropolis import acceptance_matrix as acceptance_matrix
 from paperlib.mcmc.metropolis import metropolis_hastings_chain as metropolis_hastings_chain
 from paperlib.mcmc.metropolis import metropolis_samples as metropolis_samples
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__)

@@ -9,6 +9,3 @@ from paperlib.models.dbm import DBM as DBM
 from paperlib.models.dbm import MeanField as MeanField
 from paperlib.models.dbn import DBN as DBN
 from paperlib.models.rbm import RBM as RBM
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__)

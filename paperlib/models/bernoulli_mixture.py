@@ -19,11 +19,11 @@ from torch import Tensor
 from paperlib.kernels import bernoulli
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
-from paperlib.surroundings import Undisturbed
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_states, parameter, require_count
 
 
-class BernoulliMixture(TensorModel, Undisturbed):
+class BernoulliMixture(TensorModel):
     """A mixture of products of Bernoulli distributions.
 
     Parameters
@@ -73,6 +73,7 @@ class BernoulliMixture(TensorModel, Undisturbed):
         """Number of visible units, D."""
         return self.logits.shape[1]
 
+    @plain_torch()
     def log_joint(self, v: ArrayLike) -> Tensor:
         """ln p(v, c) in nats; `v` [..., D] gives [..., C]."""
         v = as_states("v", v, self.logits, self.num_visible)

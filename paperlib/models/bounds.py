@@ -20,6 +20,7 @@ from torch import Tensor
 from paperlib.kernels import bernoulli
 from paperlib.models.rbm import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_states, as_tensor, require_finite, require_shape
 
 _RANDOM_STARTS = 64
@@ -29,6 +30,7 @@ _SAME_MEAN = 1e-3
 _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
+@plain_torch()
 def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     """A proven lower bound on ln Z, in nats, by mean field and local search from many starting points.
 

@@ -33,6 +33,7 @@ from paperlib.numerics import (
     resolve_generator,
     softplus,
 )
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import (
     ArrayLike,
     as_binary,
@@ -175,6 +176,7 @@ class DBM(UnnormalizedModel):
             self.hidden_bias_1,
         )
 
+    @plain_torch()
     def energy(self, v: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Tensor:
         """E(v, h1, h2) in nats; `v` [..., D], `h1` [..., M1] and `h2` [..., M2] broadcast."""
         v, h2 = self._visible(v), self._top(h2)
@@ -185,12 +187,14 @@ class DBM(UnnormalizedModel):
             - h2 @ self.hidden_bias_2
         )
 
+    @plain_torch()
     def log_unnormalized_joint(self, v: ArrayLike, h2: ArrayLike) -> Tensor:
         """ln sum_h1 exp(-E(v, h1, h2)) in nats; `v` [..., D] and `h2` [..., M2] give [...]."""
         v, h2 = self._visible(v), self._top(h2)
         hidden_input = v @ self.weights_1 + h2 @ self.weights_2.T + self.hidden_bias_1
         return v @ self.visible_bias + h2 @ self.hidden_bias_2 + softplus(hidden_input).sum(-1)
 
+    @plain_torch()
     def mean_field(
         self, v: ArrayLike, max_updates: int = 200, tolerance: float = 1e-5
     ) -> MeanField:

@@ -38,6 +38,7 @@ from paperlib.numerics import (
     resolve_generator,
     softplus,
 )
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, as_states, require_count
 
 # Rows times draws handled at once, and draws of the hidden units for each row, for the variational bound.
@@ -175,6 +176,7 @@ class DBN(UnnormalizedModel):
         """Whether all layers but the top one can be enumerated in seconds for this many rows."""
         return can_enumerate(num_rows, self.hidden_layers[:-1])
 
+    @plain_torch()
     def exact_log_unnormalized(self, rows: Tensor) -> Tensor:
         """ln p*(v) of rows [N, D] by enumeration of all layers but the top one, float64 [N] on the CPU, in nats.
 
@@ -193,6 +195,7 @@ class DBN(UnnormalizedModel):
         return log_p
 
     @torch.no_grad()
+    @plain_torch()
     def bound_terms(
         self, v: Tensor, num_samples: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
@@ -251,6 +254,7 @@ class DBN(UnnormalizedModel):
         directed = self.log_directed(v, hidden)
         return self.top.log_unnormalized([v, *hidden][-1]) + directed
 
+    @plain_torch()
     def log_directed(self, v: object, hidden: Sequence[object]) -> Tensor:
         """ln p(v | h^1) + ln p(h^1 | h^2) + ..., the directed layers' part of `log_joint_unnormalized`.
 
@@ -367,6 +371,7 @@ class _Recognition(Proposal):
         # The rows stay the same, and with them the first layer's logits.
         self._first = self._upwards(0, rows) if dbn.directed else rows[..., :0]
 
+    @plain_torch()
     def _upwards(self, layer: int, below: Tensor) -> Tensor:
         rbm = self._dbn.directed[layer]
         return below @ rbm.weights + rbm.hidden_bias

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from paperlib.numerics import all_states
+from paperlib.torch_settings import plain_torch
 
 # Most rows times enumerated states: about ten seconds.
 _MOST_TERMS = 2**30
@@ -24,6 +25,7 @@ def can_enumerate(num_rows: int, widths: Sequence[int]) -> bool:
     return sum(row * 2**width for row, width in zip(rows, widths, strict=False)) <= _MOST_TERMS
 
 
+@plain_torch()
 def sum_over_states(
     v: Tensor, states: Tensor, masses: Tensor, weights: Tensor, bias: Tensor
 ) -> Tensor:

@@ -29,6 +29,7 @@ from paperlib.models.files import Entry, as_stored, read_named
 from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import softplus
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_float_tensor, parameter
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
@@ -106,11 +107,13 @@ class RBM(TwoLayers, UnnormalizedModel):
         """The model itself."""
         return self
 
+    @plain_torch()
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
         v, h = self._visible(v), self._hidden(h)
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
+    @plain_torch()
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
         """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
 
@@ -120,15 +123,18 @@ class RBM(TwoLayers, UnnormalizedModel):
         hidden_input = v @ self.weights + self.hidden_bias
         return v @ self.visible_bias + softplus(hidden_input).sum(-1)
 
+    @plain_torch()
     def hidden_probs(self, v: ArrayLike) -> Tensor:
         """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
         return torch.sigmoid(self._visible(v) @ self.weights + self.hidden_bias)
 
+    @plain_torch()
     def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
         """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
         h = self._hidden(h)
         return h @ self.hidden_bias + softplus(self._visible_inputs(h)).sum(-1)
 
+    @plain_torch()
     def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
         """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
 
@@ -144,6 +150,7 @@ class RBM(TwoLayers, UnnormalizedModel):
         """The same joint distribution with the roles of the two layers exchanged."""
         return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
 
+    @plain_torch()
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
         return torch.sigmoid(self._visible_inputs(self._hidden(h)))
@@ -153,6 +160,7 @@ class RBM(TwoLayers, UnnormalizedModel):
         h = bernoulli(self.hidden_probs(v), generator)
         return bernoulli(self.visible_probs(h), generator)
 
+    @plain_torch()
     def _visible_inputs(self, h: Tensor) -> Tensor:
         """b + W h, [..., D]."""
         return h @ self.weights.T + self.visible_bias

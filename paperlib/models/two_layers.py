@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from paperlib.surroundings import Undisturbed
 from paperlib.validation import as_states
 
 
-class TwoLayers(Undisturbed):
+class TwoLayers:
     """A model with visible and hidden units whose `weights` are [D, M]."""
 
     weights: Tensor

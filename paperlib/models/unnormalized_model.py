@@ -10,14 +10,14 @@ from torch import Tensor
 
 from paperlib.models.posterior_sampling import Proposal
 from paperlib.models.tensor_model import TensorModel
-from paperlib.surroundings import Undisturbed
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, blocks
 
 if TYPE_CHECKING:
     from paperlib.models.rbm import RBM
 
 
-class UnnormalizedModel(TensorModel, Undisturbed, ABC):
+class UnnormalizedModel(TensorModel, ABC):
     """A model of binary vectors v that knows p*(v) = Z p(v), or estimates it.
 
     A subclass defines the four abstract members. The other answers are those of an RBM with binary units, and a subclass replaces what is
@@ -112,6 +112,7 @@ class UnnormalizedModel(TensorModel, Undisturbed, ABC):
         """ln p*(v) of any number of rows [N, D], without draws, float64 [N] on the CPU, in nats."""
         return self.log_unnormalized_of(rows)
 
+    @plain_torch()
     def log_unnormalized_of(
         self, rows: Tensor, num_samples: int = 1, generator: torch.Generator | None = None
     ) -> Tensor:

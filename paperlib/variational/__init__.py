@@ -1,6 +1,5 @@
 """Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
 
-from paperlib.surroundings import undisturbed_in
 from paperlib.variational.elbo import evidence_lower_bound as evidence_lower_bound
 from paperlib.variational.elbo import factorial_log_probs as factorial_log_probs
 from paperlib.variational.elbo import kl_divergence as kl_divergence
@@ -23,5 +22,3 @@ from paperlib.variational.wake_sleep import RecognitionWeights as RecognitionWei
 from paperlib.variational.wake_sleep import sleep_step as sleep_step
 from paperlib.variational.wake_sleep import wake_sleep as wake_sleep
 from paperlib.variational.wake_sleep import wake_step as wake_step
-
-undisturbed_in(__name__)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from paperlib.numerics import all_states
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
 from paperlib.variational.mean_field import mean_field
 from paperlib.variational.sparse_coding import BinarySparseCoding
@@ -26,6 +27,7 @@ from paperlib.variational.sparse_coding import BinarySparseCoding
 _MIN_MEAN = 1e-6
 
 
+@plain_torch()
 def learn_sparse_coding(
     start: BinarySparseCoding, v: ArrayLike, num_rounds: int, factorial: bool
 ) -> tuple[BinarySparseCoding, list[float]]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count, require_shape
 from paperlib.variational.recognition import ascend
 from paperlib.variational.sparse_coding import LaplaceSparseCoding
@@ -63,6 +64,7 @@ class ThresholdNetwork:
         return codes
 
 
+@plain_torch()
 def ista(model: LaplaceSparseCoding, depth: int) -> ThresholdNetwork:
     """ISTA stopped after `depth` steps from zero, as a network.
 
@@ -86,6 +88,7 @@ def ista(model: LaplaceSparseCoding, depth: int) -> ThresholdNetwork:
     )
 
 
+@plain_torch()
 def learn_ista(
     start: ThresholdNetwork, v: ArrayLike, codes: ArrayLike, num_steps: int, learning_rate: float
 ) -> ThresholdNetwork:

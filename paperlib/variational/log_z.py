@@ -26,6 +26,7 @@ from paperlib.errors import InputError
 from paperlib.models import RBM
 from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import is_number, require_count
 
 _Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
@@ -71,6 +72,7 @@ class LogZApproximation:
     hidden_means: Tensor = field(repr=False)
 
 
+@plain_torch()
 def mean_field_log_z(rbm: RBM) -> LogZApproximation:
     """The naive mean-field bound on ln Z, the largest of many local optima.
 
@@ -107,6 +109,7 @@ def mean_field_log_z(rbm: RBM) -> LogZApproximation:
     )
 
 
+@plain_torch()
 def tap_log_z(
     rbm: RBM, *, max_iterations: int = 2000, tolerance: float = 1e-8
 ) -> LogZApproximation:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import (
     ArrayLike,
     as_float_tensor,
@@ -29,6 +30,7 @@ from paperlib.validation import (
 from paperlib.variational.sparse_coding import LaplaceSparseCoding
 
 
+@plain_torch()
 def map_codes(
     model: LaplaceSparseCoding,
     v: ArrayLike,
@@ -94,6 +96,7 @@ def map_codes(
     return codes
 
 
+@plain_torch()
 def learn_dictionary(
     v: ArrayLike, num_hidden: int, rate: float, precision: float, num_rounds: int, seed: int
 ) -> tuple[LaplaceSparseCoding, Tensor, list[float]]:

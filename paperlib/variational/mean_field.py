@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count, require_shape
 from paperlib.variational.sparse_coding import BinarySparseCoding
 
@@ -77,6 +78,7 @@ class MeanFieldTrace:
         return self.residuals <= self.tolerance
 
 
+@plain_torch()
 def mean_field(
     model: BinarySparseCoding,
     v: ArrayLike,
@@ -126,6 +128,7 @@ def mean_field(
     return _iterate(model, v, start, sweep, max_sweeps, tolerance)
 
 
+@plain_torch()
 def block_mean_field(
     model: BinarySparseCoding,
     v: ArrayLike,

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
 
@@ -49,6 +50,7 @@ class RecognitionWeights:
         return as_states("v", v, self.weights, len(self.weights)) @ self.weights + self.bias
 
 
+@plain_torch()
 def wake_step(
     model: SigmoidBeliefNet,
     recognition: RecognitionWeights,
@@ -77,6 +79,7 @@ def wake_step(
     )
 
 
+@plain_torch()
 def sleep_step(
     model: SigmoidBeliefNet,
     recognition: RecognitionWeights,
@@ -102,6 +105,7 @@ def sleep_step(
     )
 
 
+@plain_torch()
 def wake_sleep(
     model: SigmoidBeliefNet,
     recognition: RecognitionWeights,

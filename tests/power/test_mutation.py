@@ -204,7 +204,7 @@ GROUPS = {
         ),
         mutant(
             "the odd swaps by the temperatures before the even ones",
-            "annealing/path.py: if parity == «1→2»:",
+            "kernels/tempering.py: if parity == «1→2»:",
             f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
         ),
         mutant(
@@ -214,7 +214,7 @@ GROUPS = {
         ),
         mutant(
             "a path with a transition of its own that is not asked for it",
-            "annealing/rbm_paths.py: return «verbs == _VERBS and →»self._sampler.tempers",
+            "annealing/rbm_paths.py: return self._sampler.tempers« and not self._has_other_verbs()→»",
             f"{STEP}a_path_with_a_verb_of_its_own_is_walked_by_it",
         ),
         mutant(

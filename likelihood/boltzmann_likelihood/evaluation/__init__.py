@@ -16,6 +16,3 @@ from boltzmann_likelihood.evaluation.result import ExactResult as ExactResult
 from boltzmann_likelihood.evaluation.training import CheckpointLikelihood as CheckpointLikelihood
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood as TrainingLikelihood
 from boltzmann_likelihood.evaluation.training import evaluate_training as evaluate_training
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__, gradients=False)

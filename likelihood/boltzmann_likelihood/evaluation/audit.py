@@ -30,6 +30,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import weighted_mean
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
@@ -110,6 +111,7 @@ class Audit:
         return self.mean_log_unnormalized - (self.claimed_log_z - self.log_z_offset)
 
 
+@plain_torch(gradients=False)
 def audit(
     model: UnnormalizedModel,
     test: ArrayLike,

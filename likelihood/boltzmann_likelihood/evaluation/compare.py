@@ -23,6 +23,7 @@ from boltzmann_likelihood.evaluation.result import Evaluation
 from paperlib.errors import InputError
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, weighted_mean
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
 
@@ -81,6 +82,7 @@ class Comparison:
         return weighted_mean(won, self.first.weights).item()
 
 
+@plain_torch(gradients=False)
 def compare(
     first: UnnormalizedModel,
     second: UnnormalizedModel,

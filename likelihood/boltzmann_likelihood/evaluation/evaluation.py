@@ -53,6 +53,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, seeded_generator, weighted_mean
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ TOLERANCE = 0.01
 _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
 
 
+@plain_torch(gradients=False)
 def evaluate(
     model: UnnormalizedModel,
     test: ArrayLike,

@@ -30,6 +30,7 @@ from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Effort, Evaluati
 from paperlib.errors import InputError
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
 # The first evaluation of all checkpoints takes this share of the time or, where steps are given, of the steps for each of them.
@@ -148,6 +149,7 @@ class TrainingLikelihood:
         return "; ".join(parts)
 
 
+@plain_torch(gradients=False)
 def evaluate_training(
     models: Sequence[UnnormalizedModel],
     test: ArrayLike,

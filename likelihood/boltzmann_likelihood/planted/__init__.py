@@ -32,6 +32,3 @@ from boltzmann_likelihood.planted.files import read_planted as read_planted
 from boltzmann_likelihood.planted.files import write_planted as write_planted
 from boltzmann_likelihood.planted.ising import ising_2d as ising_2d
 from boltzmann_likelihood.planted.planted_model import Planted as Planted
-from paperlib.surroundings import undisturbed_in
-
-undisturbed_in(__name__)

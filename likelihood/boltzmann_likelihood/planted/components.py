@@ -39,6 +39,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models.rbm import RBM, as_rbm
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import bits, resolve_generator, softplus
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import require_count
 
 _Model = TypeVar("_Model", bound=TensorModel)
@@ -49,6 +50,7 @@ _MOST_UNITS = 20
 _BLOCK_NUMBERS = 2**22
 
 
+@plain_torch()
 def from_components(rbm: RBM) -> Planted:
     """A planted model from an RBM that falls apart into pieces that can be enumerated.
 
@@ -79,6 +81,7 @@ def from_components(rbm: RBM) -> Planted:
     return Planted(rbm, components.log_z, Draws(components.draw))
 
 
+@plain_torch()
 def block_diagonal(
     num_visible: int = 784,
     num_hidden: int = 500,
@@ -155,6 +158,7 @@ def block_diagonal(
     return from_components(rbm)
 
 
+@plain_torch()
 def hidden_mode(
     rbm: RBM,
     log_odds: float = 3.0,

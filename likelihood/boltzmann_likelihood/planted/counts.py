@@ -28,6 +28,7 @@ from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.rbm import RBM
 from paperlib.numerics import resolve_generator, softplus
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import as_tensor, parameter, require_count, require_finite, require_shape
 
 # Largest number of different counts m. A table of 2^21 takes 16 MiB, and there is one for each different row of u.
@@ -38,6 +39,7 @@ _BLOCK_NUMBERS = 2**22
 _SIGNIFICAND = {torch.float32: 24, torch.float64: 53}
 
 
+@plain_torch()
 def low_rank(
     num_visible: int = 784,
     num_hidden: int = 500,
@@ -125,6 +127,7 @@ def low_rank(
     return from_factors(u, w, visible_bias, hidden_bias, dtype)
 
 
+@plain_torch()
 def from_factors(
     visible_factors: object,
     hidden_factors: object,

@@ -34,6 +34,7 @@ from torch import Tensor
 from boltzmann_likelihood.planted.planted_model import Draws, Planted, require_number, require_type
 from paperlib.errors import InputError
 from paperlib.models.rbm import RBM
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import require_count
 
 _CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2
@@ -44,6 +45,7 @@ _MOST_SWEEPS = 10**5
 _TOGETHER = 400_000
 
 
+@plain_torch()
 def ising_2d(
     side: int = 28, coupling: float | None = None, dtype: torch.dtype = torch.float64
 ) -> Planted:

@@ -13,6 +13,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.models.rbm import RBM
 from paperlib.numerics import resolve_generator
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import is_number, require_count
 
 
@@ -22,6 +23,7 @@ class Draws:
 
     draw: Callable[[int, torch.Generator], Tensor]  # the same, without checks
 
+    @plain_torch()
     def __call__(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
         """Visible vectors, [num_draws, D]."""
         return self.draw(require_count("num_draws", num_draws), resolve_generator(generator))

@@ -25,6 +25,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import StudentEstimate
 from paperlib.mcmc.series import batch_means
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_log_ratios, require_count
 
 # Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
@@ -70,6 +71,7 @@ class BennettEstimate(StudentEstimate):
     warnings: tuple[str, ...] = ()
 
 
+@plain_torch(gradients=False)
 def bennett(
     forward: ArrayLike, reverse: ArrayLike, *, num_batches: int | None = None
 ) -> BennettEstimate:

@@ -50,6 +50,7 @@ from paperlib.mcmc.series import batch_means, equilibration, mean_error
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.resumable import Checkpoint
 from paperlib.threads import OnStep, one_thread, step_bar
+from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, require_count
 
 # A shorter run tells nothing.
@@ -130,6 +131,7 @@ class TemperingEstimate(StudentEstimate):
         return f", {self.round_trips} round trips at {len(self.betas)} temperatures"
 
 
+@plain_torch(gradients=False)
 def parallel_tempering(
     path: AnnealingPath[Any],
     chain_steps: int = 100_000,
