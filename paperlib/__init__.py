@@ -20,4 +20,4 @@ All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008):
 """
 
 # The only place that says so: packages, citations and results take it from here.
-__version__ = "0.4.0"
+__version__ = "0.5.0"
