@@ -28,6 +28,7 @@ from boltzmann_companion.studies import (
     two_bumps,
 )
 from boltzmann_likelihood import evaluation, planted
+from boltzmann_likelihood.files import read_checkpoints
 from boltzmann_likelihood.store import kept
 from paperlib import annealing, datasets, estimators, learning, mcmc, models, numerics
 from paperlib import variational as vi
@@ -94,7 +95,7 @@ EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
 COMPARE = partial(evaluation.compare, RBM_5_4, RBM_5_4, V)
 AUDIT = partial(evaluation.audit, RBM_5_4, V)
 ALONG = partial(evaluation.evaluate_training, [RBM_5_4], V, progress=False)
-CHECKPOINTS = evaluation.read_checkpoints
+CHECKPOINTS = read_checkpoints
 DEEP = learning.DeepBoltzmannLearning
 SPARSE = BinarySparseCoding(full((3, 4), 0.5), zeros(4), full((3,), 1.0))
 X = full((6, 3), 0.5)

@@ -153,13 +153,20 @@ def test_runs_come_to_the_same_bits_in_any_number_of_threads(size, threads, side
 def test_runs_in_float64_go_by_the_three_calls_in_any_number_of_threads(
     size, threads, side_by_side
 ):
+    """With the same draws. Products of float64 sum in another order on some processors (AMD), so that sums agree to rounding."""
     path = path_of(size, dtype=torch.float64)
     assert not path.divides_replicas
     results = []
     for count in (1, 2, 4):
         threads(count)
         results.append(parallel_tempering(path, 2_000, seeded_generator(2), check=False))
-        assert_equal(results[-1], results[0])
+        assert torch.equal(results[-1].samples, results[0].samples)
+        assert results[-1].round_trips == results[0].round_trips
+        for name, value in vars(results[0]).items():
+            if isinstance(value, torch.Tensor | float):
+                torch.testing.assert_close(
+                    getattr(results[-1], name), value, rtol=1e-11, atol=1e-11, msg=name
+                )
     assert not side_by_side
 
 
