@@ -183,7 +183,10 @@ class Session:
             return None
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)
-            in_kernels = any("/paperlib/kernels/" in frame.filename for frame in frames)
+            # `take` of parallel tempering only calls what the path itself defines
+            in_kernels = any(
+                "/paperlib/kernels/" in frame.filename and frame.name != "take" for frame in frames
+            )
             # what numba says
             beyond = str(error) == "index is out of bounds"
             place = "out of bounds" if beyond else "in kernels" if in_kernels else "elsewhere"

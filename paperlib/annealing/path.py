@@ -163,6 +163,8 @@ class AnnealingPath(ABC, Generic[State]):
         swaps change the ladder. Last come its `ends` after each step, [T, R, 2]. A path that does all this at once must come to the same
         bits.
         """
+        if not isinstance(ladder, Ladder):
+            raise InputError(f"ladder: expected a Ladder, got {type(ladder).__name__}")
         return tempering_steps(ladder, self.transition, self.log_ratio)
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
