@@ -14,7 +14,7 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 # In the order in which they may import each other; `architecture` in the book draws it.
 ROOMS = [
     {"errors", "surroundings"},
-    {"numerics", "validation", "storage", "threads", "cluster", "provenance"},
+    {"numerics", "uncertain", "validation", "storage", "threads", "cluster", "provenance"},
     {"kernels"},
     {"models"},
     {"keep"},

@@ -240,7 +240,7 @@ def audit_evaluation(
     ['consistent', 'impossible']
     """
     log_z_offset += found.log_z_of_certain
-    mean, log_z = _mean(found), found.known_log_z[0]
+    mean, log_z = _mean(found), found.known_log_z.value
     if not math.isfinite(mean + log_z):
         raise InputError(
             f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
@@ -356,7 +356,7 @@ def _judge(
         how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"
     if low - tolerance <= claim <= high + tolerance:
         return CONSISTENT, f"{said} lies in {where}{how}."
-    estimate = f"The estimate is {found.known_log_z[0]:.2f}."
+    estimate = f"The estimate is {found.known_log_z.value:.2f}."
     return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
 
 
@@ -372,7 +372,7 @@ def _likely_mistakes(
 
     `claim` is a ln Z. What was claimed is `given`, a ln Z or an average, and `known` is what is known of it.
     """
-    log_z = found.known_log_z[0]
+    log_z = found.known_log_z.value
     error, off = found.log_z_interval(_SURE)[1] - log_z, abs(claim - log_z)
     # of each mistake: how far it misses the claim, how much it changes, what rounding does, and its name
     hidden, visible = sum(model.hidden_layers) * math.log(2), model.num_visible * math.log(2)

@@ -396,7 +396,7 @@ def audit_verdict(found: Audit) -> dict[str, Any]:
 
 def describe_stored(found: Audit) -> str:
     """The ln Z that an archive stores, beside the library's value, with the verdict of the audit."""
-    log_z = found.evaluation.known_log_z[0] + found.log_z_offset
+    log_z = found.evaluation.known_log_z.value + found.log_z_offset
     low, high = found.interval
     where = "inside" if low <= found.claimed_log_z <= high else "outside"
     if found.evaluation.exact is not None:
@@ -506,7 +506,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _log_z_of(evaluation: Evaluation) -> float:
     """ln Z of the whole model."""
-    return evaluation.known_log_z[0] + evaluation.log_z_of_certain
+    return evaluation.known_log_z.value + evaluation.log_z_of_certain
 
 
 def _log_z_interval(evaluation: Evaluation) -> tuple[float, float]:
