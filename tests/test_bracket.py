@@ -1,13 +1,16 @@
 """AIS above, RAISE below: the truth between them, and a word for where they part."""
 
 import itertools
+import json
 import math
+from collections import Counter
 
 import pytest
 import torch
 from enumeration import log_z, random_rbm
 from evaluations import draws
 
+from boltzmann_companion.studies.bracket_tables import ends_and_gap, from_start, verdict_of
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, bracket, raise_log_prob
 from paperlib.estimators.bracket import LARGEST_ERROR, BracketVerdict, bracket_verdict
@@ -201,3 +204,49 @@ def test_few_degrees_of_freedom_widen_the_interval():
         for off, word in ((-0.001, "closed"), (0.001, CANNOT_TELL)):
             error = (1 + off) / quantile
             assert bracket_verdict(Uncertain(0.0, error, freedom)) == word
+
+
+# ---- what a record says of a bracket
+
+
+def random_bracket(seed):
+    """With few or many images and chains, some of which have most of the weight, and a gap of up to two nats."""
+    generator = seeded_generator(seed)
+
+    def one_of(*numbers):
+        return numbers[int(torch.randint(len(numbers), (), generator=generator))]
+
+    vectors, chains, spread = one_of(3, 6, 12), one_of(10, 20, 200), one_of(0.1, 0.6, 1.5)
+    x = torch.arange(12.0, dtype=torch.float64)
+    draws = torch.randn(chains, generator=generator, dtype=torch.float64)
+    above = PartitionEstimate(spread * draws, torch.zeros(chains, 1))
+    gap = 4 * torch.rand((), generator=generator).item() - 2
+    noise = torch.randn(vectors, one_of(2, 10), generator=generator, dtype=torch.float64)
+    log_weights = x[:vectors, None] - above.log_z - gap + one_of(0.01, 0.1, 0.5) * noise
+    return bracket(x, torch.arange(vectors), above, ReverseEstimate(log_weights))
+
+
+def test_a_record_says_of_a_bracket_what_the_bracket_says():
+    words = Counter()
+    for seed in range(300):
+        result = random_bracket(seed)
+        row = json.loads(json.dumps(ends_and_gap(result)))
+        for tolerance in (0.1, 1.0):
+            assert verdict_of(row, tolerance=tolerance) == result.verdict(tolerance)
+            of_start = from_start("base rates", row)
+            assert verdict_of(of_start, "base_rate", tolerance=tolerance) == result.verdict(
+                tolerance
+            )
+        words[result.verdict()] += 1
+    assert set(words) == set(BracketVerdict)
+
+
+def test_a_record_without_degrees_of_freedom_takes_them_from_its_numbers():
+    """Of 100 images and so many chains that the error of AIS stands for them."""
+    row = {"gap": 0.6, "raise_error": 0.12, "gap_error": math.hypot(0.12, 0.05)}
+    difference = Uncertain(0.6, 0.12, 99) + Uncertain(0.0, 0.05, 399)
+    for tolerance in (0.1, 0.95, 0.97, 1.0, 1.1):
+        assert verdict_of(row, tolerance=tolerance) == bracket_verdict(difference, 0.05, tolerance)
+    assert verdict_of(row, images=4) == CANNOT_TELL
+    assert verdict_of(row | {"gap_dof": 3}) == CANNOT_TELL
+    assert verdict_of(row) == "closed"

@@ -358,7 +358,7 @@ GROUPS = {
         ),
         mutant(
             "AIS's number is reported",
-            "evaluation/result.py: if tempering is «→not »None:\n            ais = self.runs[-1].ais",
+            "evaluation/result.py: return (self.runs[-1].ais if self.tempering is «→not »None else self.tempering).uncertain",
             f"{EVALUATE}bracket_holds_the_truth",
         ),
         mutant(
