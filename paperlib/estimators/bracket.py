@@ -35,7 +35,13 @@ _LEVEL = math.erf(3 / math.sqrt(2))
 
 
 class BracketVerdict(StrEnum):
-    """What can be said of a bracket: see `bracket_verdict`."""
+    """What can be said of a bracket: see `bracket_verdict`.
+
+    Examples
+    --------
+    >>> print(*BracketVerdict, sep=", ")
+    closed, open, crossed, cannot tell
+    """
 
     CLOSED = "closed"
     OPEN = "open"

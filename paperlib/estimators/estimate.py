@@ -107,7 +107,7 @@ class PartitionEstimate(StudentEstimate):
     >>> print(", ".join(f"{end:.2f}" for end in estimate.std_interval(1)))
     1.24, 1.71
     >>> print(", ".join(f"{end:.2f}" for end in estimate.interval(0.95)))
-    0.55, 2.45
+    0.66, 2.34
     """
 
     log_weights: Tensor
