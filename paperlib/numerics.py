@@ -124,21 +124,6 @@ def student_quantile(level: float, degrees_of_freedom: float) -> float:
     return float(stdtrit(degrees_of_freedom, upper))
 
 
-def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
-    """The standard error of a sum of independent estimates, and its degrees of freedom by Welch and Satterthwaite.
-
-    Examples
-    --------
-    >>> joined_error((3.0, math.inf), (4.0, math.inf))
-    (5.0, inf)
-    """
-    joined = math.hypot(*(error for error, _ in parts))
-    if not 0 < joined < math.inf:
-        return joined, math.inf
-    spread = sum((error / joined) ** 4 / free for error, free in parts if error > 0)
-    return joined, 1 / spread if spread > 0 else math.inf
-
-
 def resolve_generator(
     generator: torch.Generator | None, device: torch.device | str = "cpu"
 ) -> torch.Generator:

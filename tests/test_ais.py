@@ -27,18 +27,18 @@ def test_zero_weights_make_every_weight_exact():
     expected += 4 * math.log1p(math.e)
     assert estimate.log_weights.tolist() == pytest.approx([expected] * 10, abs=1e-12)
     assert estimate.effective_sample_size == pytest.approx(10)
-    assert estimate.interval() == pytest.approx((expected, expected), abs=1e-9)
+    assert estimate.std_interval() == pytest.approx((expected, expected), abs=1e-9)
 
 
 def test_estimate_intervals_and_effective_sample_size():
     estimate = PartitionEstimate(torch.log(torch.tensor([1.0, 3.0]).double()), torch.zeros(2, 1))
     assert estimate.log_z == pytest.approx(math.log(2))
     assert estimate.relative_std == pytest.approx(0.5)  # sample std sqrt(2), mean 2, two chains
-    assert estimate.interval(1) == pytest.approx((math.log(1), math.log(3)))
-    assert estimate.interval(3) == pytest.approx((-math.inf, math.log(5)))
+    assert estimate.std_interval(1) == pytest.approx((math.log(1), math.log(3)))
+    assert estimate.std_interval(3) == pytest.approx((-math.inf, math.log(5)))
     assert estimate.effective_sample_size == pytest.approx(16 / 10)
     lone = PartitionEstimate(torch.zeros(1).double(), torch.zeros(1, 1))
-    assert lone.interval() == (-math.inf, math.inf)
+    assert lone.std_interval() == lone.interval() == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
@@ -89,7 +89,7 @@ def test_missed_mode_is_noticed_with_small_error_bars_and_repaired_by_base_rates
     truth = exact_log_z(rbm)
     betas = uniform_betas(1000)
     missed = ais(BaseRatePath(rbm), betas, 100, seeded_generator(0))
-    low, high = missed.interval(3)
+    low, high = missed.std_interval(3)
     assert high < truth - 5  # the failure is real: many nats low,
     assert high - low < 1  # with error bars that suggest nothing,
     assert any("too low by at least" in warning for warning in missed.warnings)  # and noticed
@@ -98,7 +98,7 @@ def test_missed_mode_is_noticed_with_small_error_bars_and_repaired_by_base_rates
     v, _ = exact_hidden_samples(rbm, 1000, seeded_generator(1))
     frequency = (v.mean(0) * 1000 + 5) / 1010
     found = ais(BaseRatePath(rbm, torch.logit(frequency)), betas, 100, seeded_generator(0))
-    assert found.interval(3)[0] <= truth <= found.interval(3)[1]
+    assert found.std_interval(3)[0] <= truth <= found.std_interval(3)[1]
     assert found.warnings == ()
 
 

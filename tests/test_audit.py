@@ -102,7 +102,7 @@ def test_what_is_not_supported_gives_the_estimate_and_says_why_the_interval_is_w
     test = draws(SMALL, 50, 1)
     wrong = audited(SMALL, test, claimed_log_z=TRUTH + 4)
     assert wrong.verdict == NOT_SUPPORTED
-    assert wrong.reason.endswith(f"The estimate is {wrong.evaluation.known_log_z[0]:.2f}.")
+    assert wrong.reason.endswith(f"The estimate is {wrong.evaluation.known_log_z.value:.2f}.")
     assert "wider than that of evaluate: 99.7 %, and half a nat on either side" in wrong.reason
     # below what is proven, or even below ln p*(v) of the images
     low = audit_evaluation(SMALL, test, wrong.evaluation, TRUTH - 5)
@@ -257,7 +257,7 @@ def test_error_of_both_log_z_counts():
     test = draws(SMALL, 100, 6)
     almost = RBM(SMALL.weights, SMALL.visible_bias + 1e-9, SMALL.hidden_bias)
     found = compare(SMALL, almost, test, generator=generator, progress=False)
-    errors = [evaluation.known_log_z[1] for evaluation in (found.first, found.second)]
+    errors = [evaluation.known_log_z.std_error for evaluation in (found.first, found.second)]
     low, high = found.difference.interval
     # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of freedom
     assert 1.9 * math.hypot(*errors) < (high - low) / 2 < 13 * math.hypot(*errors)

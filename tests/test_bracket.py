@@ -1,19 +1,25 @@
 """AIS above, RAISE below: the truth between them, and a word for where they part."""
 
 import itertools
+import json
 import math
+from collections import Counter
 
 import pytest
 import torch
 from enumeration import log_z, random_rbm
 from evaluations import draws
 
+from boltzmann_companion.studies.bracket_tables import ends_and_gap, from_start, verdict_of
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, bracket, raise_log_prob
-from paperlib.estimators.bracket import CANNOT_TELL, FEWEST_CHAINS, bracket_verdict
+from paperlib.estimators.bracket import LARGEST_ERROR, BracketVerdict, bracket_verdict
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.reverse_ais import ReverseEstimate
 from paperlib.numerics import seeded_generator
+from paperlib.uncertain import Uncertain
+
+CANNOT_TELL = BracketVerdict.CANNOT_TELL
 
 RBM = random_rbm(6, 4, 3, scale=2)
 # Draws from the model itself: of other vectors a smoother distribution, such as p_ann of a short path, may well think more.
@@ -158,24 +164,31 @@ def test_error_of_the_gap_by_hand():
     ],
 )
 def test_the_interval_of_the_gap_decides(gap, std_error, word):
-    assert bracket_verdict(gap, [(std_error, math.inf)], 100) == word
+    assert bracket_verdict(Uncertain(gap, std_error)) == word
     # a nat is only the unit
-    assert bracket_verdict(gap / 10, [(std_error / 10, math.inf)], 100, 0.1) == word
+    assert bracket_verdict(Uncertain(gap / 10, std_error / 10), tolerance=0.1) == word
 
 
 def test_noise_can_only_silence_a_verdict():
-    """A larger error, fewer degrees of freedom and fewer chains turn an answer into `cannot tell`, and into no other word."""
+    """A larger error, fewer degrees of freedom and a larger error of AIS turn an answer into `cannot tell`, and into no other word.
+
+    So does an error that is added, unless the other one has fewer than four degrees of freedom: it is then better known.
+    """
     gaps = [-40.0, -1.08, -0.41, -0.1, 0.0, 0.15, 0.99, 1.53, 3.87, 40.0]
     errors = [0.0, 0.01, 0.1, 0.3, 0.5, 1.0, 5.0, 100.0, math.inf]
-    freedoms = [math.inf, 99.0, 29.0, 9.0, 3.0, 1.0, 0.0]
-    chains = [5_000.0, 60.0, FEWEST_CHAINS, FEWEST_CHAINS - 0.1, 2.0, 1.0]
-    grids, said = (errors, errors, freedoms, chains), set()
-    for gap, tolerance in itertools.product(gaps, (0.1, 0.3, 1.0)):
+    of_ais = [0.0, 0.1, LARGEST_ERROR, LARGEST_ERROR + 0.001, 1.0, math.inf]
+    said = set()
+    for gap, tolerance, joined in itertools.product(gaps, (0.1, 0.3, 1.0), (False, True)):
+        if joined:
+            added, freedoms = errors, [math.inf, 99.0, 29.0, 9.0, 4.0, 0.0]
+        else:
+            added, freedoms = [0.0], [math.inf, 99.0, 29.0, 9.0, 3.0, 1.0, 0.0]
+        grids = (errors, added, freedoms, of_ais)
         words = {}
         for place in itertools.product(*(range(len(grid)) for grid in grids)):
-            first, second, freedom, worth = (grid[n] for grid, n in zip(grids, place, strict=True))
-            parts = [(first, freedom), (second, 50.0)]
-            words[place] = bracket_verdict(gap, parts, worth, tolerance)
+            first, second, freedom, above = (grid[n] for grid, n in zip(grids, place, strict=True))
+            difference = Uncertain(gap, first, freedom) + Uncertain(0.0, second, 50)
+            words[place] = bracket_verdict(difference, above, tolerance)
             assert words[place] == CANNOT_TELL or math.isfinite(first + second)
         for place, word in words.items():
             for axis in range(len(grids)):
@@ -190,4 +203,50 @@ def test_few_degrees_of_freedom_widen_the_interval():
     for freedom, quantile in ((math.inf, 3.0), (11.0, 3.8497)):
         for off, word in ((-0.001, "closed"), (0.001, CANNOT_TELL)):
             error = (1 + off) / quantile
-            assert bracket_verdict(0.0, [(error, freedom)], 100) == word
+            assert bracket_verdict(Uncertain(0.0, error, freedom)) == word
+
+
+# ---- what a record says of a bracket
+
+
+def random_bracket(seed):
+    """With few or many images and chains, some of which have most of the weight, and a gap of up to two nats."""
+    generator = seeded_generator(seed)
+
+    def one_of(*numbers):
+        return numbers[int(torch.randint(len(numbers), (), generator=generator))]
+
+    vectors, chains, spread = one_of(3, 6, 12), one_of(10, 20, 200), one_of(0.1, 0.6, 1.5)
+    x = torch.arange(12.0, dtype=torch.float64)
+    draws = torch.randn(chains, generator=generator, dtype=torch.float64)
+    above = PartitionEstimate(spread * draws, torch.zeros(chains, 1))
+    gap = 4 * torch.rand((), generator=generator).item() - 2
+    noise = torch.randn(vectors, one_of(2, 10), generator=generator, dtype=torch.float64)
+    log_weights = x[:vectors, None] - above.log_z - gap + one_of(0.01, 0.1, 0.5) * noise
+    return bracket(x, torch.arange(vectors), above, ReverseEstimate(log_weights))
+
+
+def test_a_record_says_of_a_bracket_what_the_bracket_says():
+    words = Counter()
+    for seed in range(300):
+        result = random_bracket(seed)
+        row = json.loads(json.dumps(ends_and_gap(result)))
+        for tolerance in (0.1, 1.0):
+            assert verdict_of(row, tolerance=tolerance) == result.verdict(tolerance)
+            of_start = from_start("base rates", row)
+            assert verdict_of(of_start, "base_rate", tolerance=tolerance) == result.verdict(
+                tolerance
+            )
+        words[result.verdict()] += 1
+    assert set(words) == set(BracketVerdict)
+
+
+def test_a_record_without_degrees_of_freedom_takes_them_from_its_numbers():
+    """Of 100 images and so many chains that the error of AIS stands for them."""
+    row = {"gap": 0.6, "raise_error": 0.12, "gap_error": math.hypot(0.12, 0.05)}
+    difference = Uncertain(0.6, 0.12, 99) + Uncertain(0.0, 0.05, 399)
+    for tolerance in (0.1, 0.95, 0.97, 1.0, 1.1):
+        assert verdict_of(row, tolerance=tolerance) == bracket_verdict(difference, 0.05, tolerance)
+    assert verdict_of(row, images=4) == CANNOT_TELL
+    assert verdict_of(row | {"gap_dof": 3}) == CANNOT_TELL
+    assert verdict_of(row) == "closed"

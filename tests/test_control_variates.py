@@ -40,6 +40,26 @@ def test_variance_over_fresh_samples(alpha, total):
     assert predicted / means.var().item() == pytest.approx(1, abs=4 * math.sqrt(4 / repeats))
 
 
+@pytest.mark.parametrize("alpha", [0.5, 1.0])
+def test_variance_over_fresh_samples_with_weights(alpha):
+    """1,500 times. Of 40 cases of 100, half hardly count, and have another relation to the cheap values."""
+    estimates, generator = [], seeded_generator(11)
+    for _ in range(1_500):
+        y, x = draw(100, generator)
+        counts = torch.rand(100, generator=generator) < 0.5
+        weights = counts.double().clamp(min=1e-6)
+        y = torch.where(counts, y, -2 * x)
+        estimates.append(
+            control_variate_mean(
+                y[:40], x[:40], x, alpha, batch_weights=weights[:40], all_weights=weights
+            )
+        )
+    means = torch.tensor([e.mean for e in estimates], dtype=torch.float64)
+    predicted = torch.tensor([e.std_error**2 for e in estimates]).mean().item()
+    # as above, and a few per cent for a ratio of two means of about twenty
+    assert predicted / means.var().item() == pytest.approx(1, abs=4 * math.sqrt(4 / 1_500))
+
+
 def test_estimated_alpha_and_the_reduction():
     y, x = draw(5_000, seeded_generator(4))
     chosen = control_variate_mean(y[:200], x[:200], x, alpha=None)

@@ -128,7 +128,7 @@ def test_ais_estimate_brings_its_interval():
     top = TWO_LAYERS.top
     result = ais(BaseRatePath(top), uniform_betas(20), 50, seeded_generator(0))
     estimate = dbn_lower_bound(TWO_LAYERS, all_states(4), result, generator=seeded_generator(0))
-    low, high = result.interval(3)
+    low, high = result.std_interval(3)
     assert estimate.log_z == result.log_z
     assert estimate.ais_error == (low - result.log_z, high - result.log_z)
 

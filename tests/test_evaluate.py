@@ -41,6 +41,7 @@ from paperlib.estimators import (
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.uncertain import Uncertain
 
 # What the JSON had before there was parallel tempering.
 OLD_KEYS = {"num_visible", "num_hidden", "num_images", "unit", "trustworthy", "verdict"}
@@ -81,12 +82,12 @@ def test_bracket_holds_the_truth():
 def test_the_average_joins_both_errors():
     """For 400 images of spread s the error is s / 20; Student's t is near the normal distribution."""
     log_p = torch.randn(400, generator=seeded_generator(1)).double()
-    found = average_of(log_p, 2.0, 0.3, 1e6)
+    found = average_of(log_p, Uncertain(2.0, 0.3, 1e6))
     error = math.hypot(0.3, log_p.std().item() / 20)
     assert found.mean == pytest.approx(log_p.mean().item() - 2, abs=1e-12)
     assert found.interval[1] - found.mean == pytest.approx(1.96 * 0.3, rel=1e-3)
     assert found.sample_interval[1] - found.mean == pytest.approx(1.96 * error, rel=1e-3)
-    unknown = average_of(log_p, 2.0, math.inf, 1)
+    unknown = average_of(log_p, Uncertain(2.0, math.inf, 1))
     assert unknown.interval == (-math.inf, math.inf) == unknown.sample_interval
 
 

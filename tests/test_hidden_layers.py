@@ -156,7 +156,7 @@ def test_annealing_finds_what_draws_miss():
     found, drawn, exact = layers_of(case, 2_048)
     assert (exact - drawn).mean() > 1
     missing = (exact - found.values).mean().item()
-    std_error, _ = found.error
+    std_error = found.error.std_error
     assert -3 * std_error < missing < found.missing + 3 * std_error
     assert 0 < found.missing < 0.3
     assert (found.draws, found.steps) == (8, 2_048)

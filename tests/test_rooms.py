@@ -19,7 +19,13 @@ LIBRARY, TOOL, COMPANION = (
 # both the companion: installed or not, nothing below may import them, inside a function either.
 ROOMS = [
     {"paperlib.errors", "paperlib.torch_settings"},
-    {"paperlib.numerics", "paperlib.validation", "paperlib.storage", "paperlib.threads"},
+    {
+        "paperlib.numerics",
+        "paperlib.uncertain",
+        "paperlib.validation",
+        "paperlib.storage",
+        "paperlib.threads",
+    },
     {"paperlib.kernels"},
     {"paperlib.models"},
     {"paperlib.resumable"},

@@ -26,7 +26,7 @@ from paperlib.estimators.tempering.temperatures import (
     place_temperatures,
     temperatures_for,
 )
-from paperlib.estimators.tempering.tempering import finish
+from paperlib.estimators.tempering.tempering import _joined_estimate, finish
 from paperlib.mcmc.series import equilibration, mean_error
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -307,6 +307,46 @@ def test_error_of_a_series_with_memory():
     right = 1 / (1 - 0.9) / math.sqrt(noise.numel())
     assert 0.9 * right < sum(errors) / len(errors) < 1.5 * right
     assert mean_error(torch.zeros(3, 2).double()) == (math.inf, 1.0)
+
+
+def test_error_of_a_mean_over_batches_that_are_alike():
+    """Chains hardly longer than their memory: the longest batches are still alike, and the error without that is a quarter too small."""
+    generator, steps, correlation = seeded_generator(1), [], 0.9
+    values = torch.randn(1_000, 2, generator=generator, dtype=torch.float64)
+    for _ in range(100):
+        fresh = torch.randn(1_000, 2, generator=generator, dtype=torch.float64)
+        values = correlation * values + math.sqrt(1 - correlation**2) * fresh
+        steps.append(values)
+    series = torch.stack(steps, 1)
+    stated = torch.tensor([mean_error(one)[0] for one in series])
+    # a scatter of 1,000 is known to 2 %
+    ratio = stated.square().mean().sqrt().item() / series.mean((1, 2)).std().item()
+    assert 0.95 < ratio < 1.25
+
+
+class Ends:
+    """A record of one link whose two ends are the same, so that only the corrections at the ends make noise."""
+
+    def __init__(self, steps, replicas):
+        self.zeros = torch.zeros(steps, replicas, 1, dtype=torch.float64)
+
+    def links(self, first):
+        return self.zeros[first:], self.zeros[first:]
+
+
+@pytest.mark.parametrize("every", [1, 5, 20])
+def test_noise_of_the_corrections_is_part_of_the_error(every):
+    """Corrections are taken at some of the steps only, and their mean is as uncertain as their number says."""
+    steps, replicas, spread, generator = list(range(0, 400, every)), 4, 0.3, seeded_generator(2)
+    stated, totals = [], []
+    for _ in range(400):
+        noise = torch.randn(len(steps), 2, replicas, generator=generator, dtype=torch.float64)
+        log_ratios, series = _joined_estimate(Ends(400, replicas), steps, spread * noise, 0)
+        stated.append(series.mean(1).std().item() / math.sqrt(400))
+        totals.append(log_ratios[-1].item())
+    ratio = torch.tensor(stated).square().mean().sqrt() / torch.tensor(totals).std()
+    # a scatter of 400 is known to 3.5 %
+    assert ratio.item() == pytest.approx(1, abs=0.15)
 
 
 def test_share_of_steps_with_a_chain_from_the_start():

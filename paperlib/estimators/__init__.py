@@ -7,6 +7,7 @@ return to a mode that it has missed.
 
 from paperlib.estimators.ais import ais as ais
 from paperlib.estimators.bracket import Bracket as Bracket
+from paperlib.estimators.bracket import BracketVerdict as BracketVerdict
 from paperlib.estimators.bracket import bracket as bracket
 from paperlib.estimators.bracket import bracket_verdict as bracket_verdict
 from paperlib.estimators.certified import certified_lower_bound as certified_lower_bound

@@ -11,8 +11,8 @@ control variate. Used in chapter: raise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import torch
 from torch import Tensor
@@ -24,66 +24,73 @@ from paperlib.estimators.control_variates import (
 )
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
-from paperlib.numerics import student_quantile, weighted_mean
+from paperlib.numerics import weighted_mean
+from paperlib.uncertain import Uncertain
 from paperlib.validation import DOUBLE, ArrayLike, as_tensor, parameter, require_shape
 
-#: What can be said of a bracket.
-VERDICTS = CLOSED, OPEN, CROSSED, CANNOT_TELL = "closed", "open", "crossed", "cannot tell"
-#: With fewer effective chains, three standard deviations of Z-hat exceed Z-hat itself, and AIS's interval has no upper end.
-FEWEST_CHAINS = 9
+#: With a larger standard error, three standard deviations of Z-hat exceed Z-hat itself: AIS's chains are worth fewer than nine.
+LARGEST_ERROR = 1 / 3
 # The level at which a normal distribution has three standard deviations to either side.
 _LEVEL = math.erf(3 / math.sqrt(2))
 
 
+class BracketVerdict(StrEnum):
+    """What can be said of a bracket: see `bracket_verdict`.
+
+    Examples
+    --------
+    >>> print(*BracketVerdict, sep=", ")
+    closed, open, crossed, cannot tell
+    """
+
+    CLOSED = "closed"
+    OPEN = "open"
+    CROSSED = "crossed"
+    CANNOT_TELL = "cannot tell"
+
+
 def bracket_verdict(
-    gap: float,
-    errors: Iterable[tuple[float, float]],
-    effective_chains: float,
-    tolerance: float = 1.0,
-) -> str:
+    gap: Uncertain, ais_std_error: float = 0.0, tolerance: float = 1.0
+) -> BracketVerdict:
     """What the signed gap of a bracket says, AIS's average less RAISE's: `closed`, `open`, `crossed` or `cannot tell`.
 
-    The verdict is that of the interval of the gap, and not of the gap. The interval has three standard errors to either side, or more where an
+    The verdict is that of the interval of the gap, and not of the gap. The interval has three standard errors to either side, or more where the
     error has few degrees of freedom: by Student's t, at the same level of 99.73 %.
 
     - `closed`: the whole interval is within `tolerance` of zero. The two ends agree.
     - `open`: the whole interval is above `tolerance`.
     - `crossed`: the whole interval is below `-tolerance`. Either the annealing model fits these vectors better than the model itself, or
       ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN.
-    - `cannot tell`: one of the two limits is inside the interval; the gap or one of its errors is missing or not finite; or AIS rests on
-      fewer than `FEWEST_CHAINS` effective chains, which know neither their own error nor what longer annealing would find.
+    - `cannot tell`: one of the two limits is inside the interval; the gap or its error is missing or not finite; or AIS's own error is
+      above `LARGEST_ERROR`: so few effective chains know neither their own error nor what longer annealing would find.
 
-    So a larger error, fewer degrees of freedom or fewer effective chains can only turn another verdict into `cannot tell`.
+    So a larger error or fewer degrees of freedom can only turn another verdict into `cannot tell`.
 
     Parameters
     ----------
-    gap : float
-        AIS's average less RAISE's, in nats; NaN if it is missing.
-    errors : iterable of (float, float)
-        The independent parts of its standard error, each with its degrees of freedom, which are infinite for a known error; NaN or infinite
-        if a part is missing.
-    effective_chains : float
-        How many chains AIS's estimate is worth.
+    gap : Uncertain
+        AIS's average less RAISE's, in nats; NaN if it is missing, and with an error that is NaN or infinite if that is missing.
+    ais_std_error : float
+        AIS's part of the error.
     tolerance : float
         How far the two ends may be apart, in nats; by default the nat within which the RAISE paper says that they agree.
 
     Examples
     --------
-    >>> known = [(0.2, math.inf)]
-    >>> [bracket_verdict(gap, known, 100) for gap in (0.3, 1.7, -1.7, 1.3)]
-    ['closed', 'open', 'crossed', 'cannot tell']
+    >>> print(*(bracket_verdict(Uncertain(gap, 0.2)) for gap in (0.3, 1.7, -1.7, 1.3)), sep=", ")
+    closed, open, crossed, cannot tell
     """
-    if not (math.isfinite(gap) and effective_chains >= FEWEST_CHAINS):
-        return CANNOT_TELL
+    if not (math.isfinite(gap.value) and ais_std_error <= LARGEST_ERROR):
+        return BracketVerdict.CANNOT_TELL
     # An error that is not finite leaves no comparison true.
-    widths = (student_quantile(_LEVEL, freedom) * error for error, freedom in errors if error)
-    half = math.hypot(*widths)
-    low, high = gap - half, gap + half
+    low, high = gap.interval(_LEVEL)
     if low > tolerance:
-        return OPEN
+        return BracketVerdict.OPEN
     if high < -tolerance:
-        return CROSSED
-    return CLOSED if -tolerance <= low and high <= tolerance else CANNOT_TELL
+        return BracketVerdict.CROSSED
+    if -tolerance <= low and high <= tolerance:
+        return BracketVerdict.CLOSED
+    return BracketVerdict.CANNOT_TELL
 
 
 @dataclass(frozen=True)
@@ -117,8 +124,8 @@ class Bracket:
     >>> found = bracket([-0.5, -1.5, -1.0], [0, 1], above, below)
     >>> found
     Bracket(upper -1.00 +- 0.00 nats; lower -1.50 +- 0.00 nats)
-    >>> found.gap, found.verdict(tolerance=0.1)
-    (0.5, 'open')
+    >>> print(found.gap, found.verdict(tolerance=0.1))
+    0.5 open
     """
 
     upper: float
@@ -138,7 +145,7 @@ class Bracket:
     @property
     def gap(self) -> float:
         """AIS's average minus RAISE's; negative where the two have crossed."""
-        return self.upper - self.lower.mean
+        return self.uncertain_gap.value
 
     @property
     def median_gap(self) -> float:
@@ -151,7 +158,7 @@ class Bracket:
 
         Infinite where AIS's standard error is.
         """
-        return math.hypot(self.upper_std_error, self.lower.test_set_std_error)
+        return self.uncertain_gap.std_error
 
     @property
     def upper_slack(self) -> float:
@@ -162,13 +169,14 @@ class Bracket:
         return self.upper - self.upper_interval[0] if math.isfinite(self.upper_std_error) else 0.0
 
     @property
-    def errors(self) -> tuple[tuple[float, float], ...]:
-        """The independent parts of `gap_std_error`, RAISE's and AIS's, each with its degrees of freedom."""
-        return (*self.lower.parts, (self.upper_std_error, self.effective_chains - 1))
+    def uncertain_gap(self) -> Uncertain:
+        """`gap` with its standard error and the degrees of freedom of that."""
+        upper = Uncertain(self.upper, self.upper_std_error, self.effective_chains - 1)
+        return upper - self.lower.uncertain
 
-    def verdict(self, tolerance: float = 1.0) -> str:
+    def verdict(self, tolerance: float = 1.0) -> BracketVerdict:
         """What the gap says, by `bracket_verdict`: `closed`, `open`, `crossed` or `cannot tell`."""
-        return bracket_verdict(self.gap, self.errors, self.effective_chains, tolerance)
+        return bracket_verdict(self.uncertain_gap, self.upper_std_error, tolerance)
 
 
 def bracket(
@@ -208,8 +216,8 @@ def bracket(
     >>> v, betas, path = torch.eye(3), uniform_betas(200), BaseRatePath(rbm)
     >>> above = ais(path, betas, 100, seeded_generator(0))
     >>> below = raise_log_prob(path, v[:2], betas, 50, seeded_generator(1))
-    >>> bracket(rbm.log_unnormalized(v), [0, 1], above, below).verdict()
-    'closed'
+    >>> print(bracket(rbm.log_unnormalized(v), [0, 1], above, below).verdict())
+    closed
     """
     everything = parameter("log_unnormalized", log_unnormalized, [None], DOUBLE)
     chosen = as_tensor("chosen", chosen).cpu()
@@ -222,7 +230,7 @@ def bracket(
     if weights is not None:
         shares = parameter("weights", weights, [len(everything)], DOUBLE)
     average = weighted_mean(everything, shares).item()
-    low, high = above.interval(3)
+    low, high = above.std_interval(3)
     of_chosen = everything[chosen.long()]
     chosen_shares = None if shares is None else shares[chosen.long()]
     return Bracket(

@@ -22,8 +22,9 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate
 from paperlib.estimators.reverse_ais import ReverseEstimate
-from paperlib.numerics import student_quantile, weighted_mean
+from paperlib.numerics import weighted_mean
 from paperlib.torch_settings import plain_torch
+from paperlib.uncertain import Uncertain
 from paperlib.validation import DOUBLE, parameter, require_finite
 
 
@@ -45,8 +46,8 @@ class ControlVariateEstimate:
     monte_carlo_std_error : float
         The part of `test_set_std_error` that is noise of the chains: another run for the same n cases would give another average. Zero
         where Y was given as numbers, which count as exact.
-    parts : tuple of (float, float)
-        Errors of which `test_set_std_error` is the root of the sum of squares, each with its degrees of freedom.
+    degrees_of_freedom : float
+        Those of `test_set_std_error`.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class ControlVariateEstimate:
     test_set_std_error: float
     alpha: float
     monte_carlo_std_error: float
-    parts: tuple[tuple[float, float], ...]
+    degrees_of_freedom: float
 
     def __repr__(self) -> str:
         value = format_estimate(self.mean, self.std_error)
@@ -75,13 +76,13 @@ class ControlVariateEstimate:
         return math.sqrt(max(self.test_set_std_error**2 - self.monte_carlo_std_error**2, 0.0))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) meant to contain the average over these particular N cases with this probability.
+        """An interval (low, high) meant to contain the average over these particular N cases with this probability."""
+        return self.uncertain.interval(level)
 
-        Each of the `parts` has its own quantile of Student's t.
-        """
-        widths = (student_quantile(level, freedom) * error for error, freedom in self.parts)
-        half = math.hypot(*widths)
-        return self.mean - half, self.mean + half
+    @property
+    def uncertain(self) -> Uncertain:
+        """The average over these particular N cases with its error."""
+        return Uncertain(self.mean, self.test_set_std_error, self.degrees_of_freedom)
 
 
 @plain_torch(gradients=False)
@@ -131,8 +132,8 @@ def control_variate_mean(
     The paper divides the last term by n, which would be right for a batch that makes up all N cases.
 
     As an average over the N cases at hand, it is (1 - n/N) S^2 / n + nu^2 / n: S^2 is the variance over the cases of what is expected of
-    Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance s^2 of Y - alpha X over the batch estimates their sum, so that the two
-    `parts` are (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands for it.
+    Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance s^2 of Y - alpha X over the batch estimates their sum, so that the
+    error has two parts, (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands for it.
 
     Examples
     --------
@@ -173,26 +174,23 @@ def control_variate_mean(
         x_variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
     rest = y - alpha * x_batch
     rest_variance = _variance_of_mean(rest, of_batch)
-    noise, freedom = (0.0, math.inf) if below is None else below.monte_carlo_error(of_batch)
-    if math.isinf(noise):
-        noise, freedom = math.sqrt(rest_variance), count - 1.0
+    noise = Uncertain(0.0) if below is None else below.average(of_batch)
+    if math.isinf(noise.std_error):
+        noise = Uncertain(0.0, math.sqrt(rest_variance), count - 1.0)
     taken = count / total
-    parts = (
-        (math.sqrt((1 - taken) * rest_variance), count - 1.0),
-        (math.sqrt(taken) * noise, freedom),
-    )
-    of_these = math.hypot(*(error for error, _ in parts))
+    choice = Uncertain(0.0, math.sqrt((1 - taken) * rest_variance), count - 1.0)
+    of_these = choice + noise.scaled(math.sqrt(taken))
     covariance = _covariance(rest, x_batch, of_batch)
     added = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
     return ControlVariateEstimate(
         mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
         # the sample covariance can outweigh the rest by chance
         std_error=math.sqrt(max(rest_variance + added, 0.0)),
-        test_set_std_error=of_these,
+        test_set_std_error=of_these.std_error,
         alpha=alpha,
         # by chance the few cases can spread less than their noise
-        monte_carlo_std_error=min(noise, of_these),
-        parts=parts,
+        monte_carlo_std_error=min(noise.std_error, of_these.std_error),
+        degrees_of_freedom=of_these.dof,
     )
 
 

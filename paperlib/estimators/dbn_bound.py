@@ -166,5 +166,5 @@ def _log_z_and_error(
             f"log_z: expected an estimate for the top RBM with {dbn.top.num_visible} visible and {dbn.top.num_hidden} "
             f"hidden units, got one for {width}"
         )
-    low, high = log_z.interval(3)
+    low, high = log_z.std_interval(3)
     return log_z.log_z, (low - log_z.log_z, high - log_z.log_z)

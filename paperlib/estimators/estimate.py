@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import warnings as python_warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,7 +14,8 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.certified import certified_lower_bound
-from paperlib.numerics import effective_sample_size, log_mean_exp, student_quantile
+from paperlib.numerics import effective_sample_size, log_mean_exp
+from paperlib.uncertain import Uncertain
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
 _WIDTH, _MOST_WARNINGS = 88, 3
@@ -63,6 +65,11 @@ class StudentEstimate(Estimate):
 
     degrees_of_freedom: Any
 
+    @property
+    def uncertain(self) -> Uncertain:
+        """The number with its error, which can be added to and subtracted from independent ones."""
+        return Uncertain(getattr(self, self._number), self.std_error, self.degrees_of_freedom)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
 
@@ -71,20 +78,11 @@ class StudentEstimate(Estimate):
         InputError
             If `level` is not between 0 and 1.
         """
-        value = getattr(self, self._number)
-        return interval_of(value, self.std_error, self.degrees_of_freedom, level)
-
-
-def interval_of(
-    value: float, std_error: float, degrees_of_freedom: float, level: float
-) -> tuple[float, float]:
-    """`value` minus and plus its standard error times Student's quantile."""
-    half = student_quantile(level, degrees_of_freedom) * std_error
-    return value - half, value + half
+        return self.uncertain.interval(level)
 
 
 @dataclass(frozen=True, repr=False)
-class PartitionEstimate(Estimate):
+class PartitionEstimate(StudentEstimate):
     """An estimate of ln Z, or of ln(Z_B / Z_A) for a path between two models.
 
     Attributes
@@ -106,8 +104,10 @@ class PartitionEstimate(Estimate):
     >>> estimate = PartitionEstimate(log_weights, torch.zeros(4, 3))
     >>> estimate
     PartitionEstimate(log_z = 1.50 +- 0.23 nats, 3.4 of 4 chains effective)
-    >>> print(", ".join(f"{end:.2f}" for end in estimate.interval(1)))
+    >>> print(", ".join(f"{end:.2f}" for end in estimate.std_interval(1)))
     1.24, 1.71
+    >>> print(", ".join(f"{end:.2f}" for end in estimate.interval(0.95)))
+    0.66, 2.34
     """
 
     log_weights: Tensor
@@ -145,7 +145,41 @@ class PartitionEstimate(Estimate):
         """(sum w)^2 / sum w^2, between 1 (one weight dominates) and M (all are equal)."""
         return effective_sample_size(self.log_weights).item()
 
-    def interval(self, num_std: float = 3.0) -> tuple[float, float]:
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Those of the standard error: the effective sample size less one."""
+        return self.effective_sample_size - 1
+
+    def interval(self, level: float = 0.95, *, num_std: float | None = None) -> tuple[float, float]:
+        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
+
+        Parameters
+        ----------
+        level : float
+            The probability, between 0 and 1.
+        num_std : float, optional
+            Deprecated: what `std_interval` takes.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        if num_std is not None:
+            python_warnings.warn(
+                "interval(num_std=...) is now called std_interval(...); interval takes a probability",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return self.std_interval(num_std)
+        if isinstance(level, int | float) and level >= 1:
+            raise InputError(
+                f"level: expected a probability between 0 and 1, got {level!r}; "
+                f"std_interval({level!r}) has the error bars of so many standard deviations"
+            )
+        return super().interval(level)
+
+    def std_interval(self, num_std: float = 3.0) -> tuple[float, float]:
         """ln(Z -+ num_std * sigma) in nats, the paper's error bars.
 
         The lower end is minus infinity when `num_std` standard deviations exceed the mean (the 2008 paper prints
@@ -193,7 +227,7 @@ def find_warnings(
     """Reasons not to believe an estimate, each a sentence that says what was seen and what to do."""
     found = []
     count = len(estimate.log_weights)
-    low, high = estimate.interval(3)
+    low, high = estimate.std_interval(3)
     found += below_bound(estimate.log_z, high, estimate.lower_bound)
     if count < 2:
         found.append("One chain gives no error estimate; run at least 100.")

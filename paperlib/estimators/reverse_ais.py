@@ -37,13 +37,14 @@ from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
 from paperlib.numerics import (
     effective_sample_size,
-    joined_error,
     leave_one_out,
     log_mean_exp,
     resolve_generator,
+    weighted_mean,
 )
 from paperlib.threads import OnStep, step_bar
 from paperlib.torch_settings import plain_torch
+from paperlib.uncertain import Uncertain
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
@@ -93,21 +94,28 @@ class ReverseEstimate(Estimate):
     @property
     def monte_carlo_std_error(self) -> float:
         """Standard error of the average on these particular vectors, from the chains alone; infinite for a single chain."""
-        return self.monte_carlo_error()[0]
+        return self.average().std_error
 
-    def monte_carlo_error(self, weights: Tensor | None = None) -> tuple[float, float]:
-        """`monte_carlo_std_error` of an average with weights [N], and its degrees of freedom.
+    def average(self, weights: Tensor | None = None) -> Uncertain:
+        """The average over these particular vectors, with weights [N] or without, and its error from the chains alone.
 
         The jackknife over the chains of each vector gives its variance. The fewer of them count, the fewer its degrees of freedom.
+        The variance of the average is a sum over all vectors, one estimate, of which their scatter says how well it is known
+        (Satterthwaite 1946).
         """
         vectors, chains = self.log_weights.shape
-        if chains < 2:
-            return math.inf, 0.0
         log_weights = self.log_weights.cpu()
+        mean = weighted_mean(self.log_prob.cpu(), weights).item()
+        if chains < 2:
+            return Uncertain(mean, math.inf, 0.0)
         shares = torch.ones(vectors) if weights is None else weights
         errors = leave_one_out(log_weights).norm(dim=1) * shares / shares.sum()
-        freedom = effective_sample_size(log_weights) * (chains - 1) / chains
-        return joined_error(*zip(errors.tolist(), freedom.tolist(), strict=True))
+        dof = effective_sample_size(log_weights) * (chains - 1) / chains
+        std_error = math.hypot(*errors.tolist())
+        if std_error == 0:
+            return Uncertain(mean)
+        known = ((errors / std_error) ** 4 / dof).sum().item()
+        return Uncertain(mean, std_error, 1 / known)
 
 
 @plain_torch(gradients=False)

@@ -320,22 +320,22 @@ GROUPS = {
     "the verdict": [
         mutant(
             "a gap closes a bracket whatever its error",
-            "estimators/bracket.py: return CLOSED if «-tolerance <= low and high→abs(gap)» <= tolerance else CANNOT_TELL",
+            "estimators/bracket.py: if «-tolerance <= low and high→abs(gap.value)» <= tolerance:",
             "tests/test_bracket.py::test_the_interval_of_the_gap_decides[0.4-0.21-cannot tell]",
         ),
         mutant(
             "a bracket is judged whatever AIS's chains are worth",
-            "estimators/bracket.py: if not (math.isfinite(gap)« and effective_chains >= FEWEST_CHAINS→»):",
+            "estimators/bracket.py: if not (math.isfinite(gap.value)« and ais_std_error <= LARGEST_ERROR→»):",
             "tests/test_bracket.py::test_few_effective_chains_say_nothing[40.0]",
         ),
         mutant(
             "an error of a bracket has infinitely many degrees of freedom",
-            "estimators/bracket.py: student_quantile(_LEVEL, «freedom→math.inf») * error",
+            "uncertain.py: half = student_quantile(level, «self.dof→math.inf») * self.std_error",
             "tests/test_bracket.py::test_few_degrees_of_freedom_widen_the_interval",
         ),
         mutant(
             "a bracket knows nothing of RAISE's error",
-            "estimators/bracket.py: return (*«self.lower.parts→()», (self.upper_std_error, self.effective_chains - 1))",
+            "estimators/bracket.py: return upper - self.lower.uncertain«→.scaled(0).shifted(self.lower.mean)»",
             "tests/test_bracket.py::test_noise_is_no_agreement[0.0-0.152-cannot tell]",
         ),
         mutant(
@@ -345,7 +345,7 @@ GROUPS = {
         ),
         mutant(
             "AIS's number is reported",
-            "evaluation/result.py: if tempering is «→not »None:\n            ais = self.runs[-1].ais",
+            "evaluation/result.py: return (self.runs[-1].ais if self.tempering is «→not »None else self.tempering).uncertain",
             f"{EVALUATE}bracket_holds_the_truth",
         ),
         mutant(

@@ -23,8 +23,8 @@ def ais_row(result: PartitionEstimate) -> dict[str, Any]:
     """What a table says about an estimate of ln Z by AIS."""
     return {
         "log_z": result.log_z,
-        "interval_1_sigma": result.interval(1),
-        "interval_3_sigma": result.interval(3),
+        "interval_1_sigma": result.std_interval(1),
+        "interval_3_sigma": result.std_interval(3),
         "effective_sample_size": result.effective_sample_size,
         "lower_bound": result.lower_bound,
         "warnings": words(result.warnings),
@@ -36,7 +36,7 @@ def runs_row(result: PartitionEstimate) -> dict[str, Any]:
     return {
         "runs": len(result.log_weights),
         "log_z": result.log_z,
-        "interval_3_sigma": result.interval(3),
+        "interval_3_sigma": result.std_interval(3),
         "effective_sample_size": result.effective_sample_size,
         "warned": "yes" if result.warnings else "no",
     }
@@ -44,7 +44,7 @@ def runs_row(result: PartitionEstimate) -> dict[str, Any]:
 
 def ratio_row(result: PartitionEstimate, sign: int = 1) -> dict[str, Any]:
     """What a table says about an estimate of ln(Z_B / Z_A) along a path from A to B; with sign -1, along one from B to A."""
-    low, high = sorted(sign * end for end in result.interval(3))
+    low, high = sorted(sign * end for end in result.std_interval(3))
     return {
         "log_ratio": sign * result.log_z,
         "interval_3_sigma": [low, high],

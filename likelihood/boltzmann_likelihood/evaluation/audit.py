@@ -228,7 +228,7 @@ def audit_evaluation(
     >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
-    mean, log_z = _mean(found), found.known_log_z[0]
+    mean, log_z = _mean(found), found.known_log_z.value
     if not math.isfinite(mean + log_z):
         raise InputError(
             f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
@@ -341,5 +341,5 @@ def _judge(
         how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"
     if low - tolerance <= claim <= high + tolerance:
         return CONSISTENT, f"{said} lies in {where}{how}."
-    estimate = f"The estimate is {found.known_log_z[0]:.2f}."
+    estimate = f"The estimate is {found.known_log_z.value:.2f}."
     return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.estimate import interval_of
-from paperlib.numerics import joined_error, weighted_mean
+from paperlib.numerics import weighted_mean
+from paperlib.uncertain import Uncertain
 from paperlib.validation import as_float_tensor, require_finite
 
 LEVEL = 0.95
@@ -51,6 +52,14 @@ def weighted_std_error(values: Tensor, weights: Tensor | None) -> float:
     return math.sqrt((squares / (total - 1) / total).item())
 
 
+class Shown(StrEnum):
+    """Whether a difference is shown by test images: for all images of this kind, for these images alone, or not."""
+
+    YES = "yes"
+    ON_THESE = "on these images"
+    NO = "no"
+
+
 @dataclass(frozen=True)
 class ImageAverage:
     """The average ln p(v) of the test images, with 95 % intervals.
@@ -73,22 +82,21 @@ class ImageAverage:
     image_std_error: float
 
     @property
-    def told_from_zero(self) -> str:
-        """Whether zero lies outside, as `yes` (for all images of this kind), `on these images`, or `no`."""
-        for (low, high), word in (
-            (self.sample_interval, "yes"),
-            (self.interval, "on these images"),
-        ):
-            if low > 0 or high < 0:
-                return word
-        return "no"
+    def told_from_zero(self) -> Shown:
+        """Whether zero lies outside, for all images of this kind, on these images, or not."""
+        if _without_zero(self.sample_interval):
+            return Shown.YES
+        return Shown.ON_THESE if _without_zero(self.interval) else Shown.NO
+
+
+def _without_zero(interval: tuple[float, float]) -> bool:
+    low, high = interval
+    return low > 0 or high < 0
 
 
 def average_of(
     log_unnormalized: Tensor,
-    log_z: float,
-    std_error: float,
-    degrees_of_freedom: float,
+    log_z: Uncertain,
     weights: Tensor | None = None,
     *,
     too_high: float = 0.0,
@@ -99,14 +107,12 @@ def average_of(
     The errors of the two are independent. In addition, the average may be too high and too low by so many nats.
     """
     count = total_weight(len(log_unnormalized), weights)
-    mean = weighted_mean(log_unnormalized, weights).item() - log_z
     of_images = weighted_std_error(log_unnormalized, weights)
-    joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
-    of_these, of_all = (
-        (low - too_high, high + too_low)
-        for low, high in (
-            interval_of(mean, std_error, degrees_of_freedom, LEVEL),
-            interval_of(mean, *joined, LEVEL),
-        )
+    of_these = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())
+    of_all = of_these + Uncertain(0.0, of_images, count - 1)
+    return ImageAverage(
+        of_these.value,
+        of_these.interval(LEVEL, too_high=too_high, too_low=too_low),
+        of_all.interval(LEVEL, too_high=too_high, too_low=too_low),
+        of_images,
     )
-    return ImageAverage(mean, of_these, of_all, of_images)

@@ -7,12 +7,11 @@ smaller than that of either average.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
 
-from boltzmann_likelihood.evaluation.averages import ImageAverage, average_of
+from boltzmann_likelihood.evaluation.averages import ImageAverage, Shown, average_of
 from boltzmann_likelihood.evaluation.evaluation import (
     Preparation,
     evaluate_alike,
@@ -22,8 +21,9 @@ from boltzmann_likelihood.evaluation.evaluation import (
 from boltzmann_likelihood.evaluation.result import Evaluation
 from paperlib.errors import InputError
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import joined_error, resolve_generator, weighted_mean
+from paperlib.numerics import resolve_generator, weighted_mean
 from paperlib.torch_settings import plain_torch
+from paperlib.uncertain import Uncertain, total
 from paperlib.validation import ArrayLike
 
 
@@ -67,10 +67,10 @@ class Comparison:
         if self.first.warnings or self.second.warnings:
             return "not trusted"
         told = self.difference.told_from_zero
-        if told == "no":
+        if told == Shown.NO:
             return "no difference shown"
         better = f"{'first' if self.difference.mean > 0 else 'second'} better"
-        return better if told == "yes" else f"{better} {told}"
+        return better if told == Shown.YES else f"{better} {told}"
 
     @property
     def wins(self) -> float | None:
@@ -78,7 +78,8 @@ class Comparison:
         if "better" not in self.verdict:
             return None
         log_ratio = self.first.log_unnormalized - self.second.log_unnormalized
-        won = (log_ratio > self.first.known_log_z[0] - self.second.known_log_z[0]).double()
+        log_z_ratio = self.first.known_log_z.value - self.second.known_log_z.value
+        won = (log_ratio > log_z_ratio).double()
         return weighted_mean(won, self.first.weights).item()
 
 
@@ -155,17 +156,15 @@ def compare(
 def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
     """The average ln p(v) under the first model minus that under the second, image by image; zero for one and the same evaluation."""
     log_ratio = a.log_unnormalized - b.log_unnormalized
-    log_z_ratio = a.known_log_z[0] - b.known_log_z[0]
     if a is b:
-        return average_of(log_ratio, log_z_ratio, 0.0, math.inf, a.weights)
-    error = joined_error(a.known_log_z[1:], b.known_log_z[1:])
-    error = joined_error(error, a.unnormalized.error, b.unnormalized.error)
+        return average_of(log_ratio, Uncertain(0.0), a.weights)
+    log_z_ratio = a.known_log_z - b.known_log_z
+    log_z_ratio = total((log_z_ratio, a.unnormalized.error, b.unnormalized.error))
     rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
     # An ln p*(v) that errs low makes its model worse than it is.
     return average_of(
         log_ratio,
         log_z_ratio,
-        *error,
         a.weights,
         too_high=rounding + b.unnormalized.missing,
         too_low=rounding + a.unnormalized.missing,

@@ -52,8 +52,9 @@ from paperlib.annealing import start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import joined_error, resolve_generator, seeded_generator, weighted_mean
+from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.torch_settings import plain_torch
+from paperlib.uncertain import Uncertain
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class Preparation:
         log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self.rows)
         rounding = self._model.largest_rounding
         average = average_of(
-            log_p, log_z, 0.0, math.inf, self._weights, too_high=rounding, too_low=rounding
+            log_p, Uncertain(log_z), self._weights, too_high=rounding, too_low=rounding
         )
         doubts = impossible(average)
         mean = weighted_mean(log_p - log_z, self._weights).item()
@@ -292,7 +293,7 @@ class Preparation:
         lost, doubts, bound = self._lost_by_few_draws(found.values), impossible(average), None
         if (hidden := self._hidden) is not None:
             below = model.variational_bound(self.rows, self.generator)
-            bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
+            bound = weighted_mean(below - finished.known_log_z.value, self._weights).item()
             if finished.tempering is not None:
                 doubts += hidden.doubts(finished.tempering.samples)
         judgement = judge(finished, of_runs, others, lost, doubts)
@@ -310,16 +311,12 @@ class Preparation:
 
     def _average(self, finished: FinishedRuns, found: LogUnnormalized) -> ImageAverage:
         """The average test log-probability."""
-        log_z, std_error, freedom = finished.known_log_z
-        if found.draws:
-            std_error, freedom = joined_error((std_error, freedom), found.error)
+        log_z = finished.known_log_z + found.error
         # In float64, all numbers may be so far off. In float32 this is far below their errors.
         rounding = self._model.largest_rounding if self._dtype == torch.float64 else 0.0
         return average_of(
             found.values,
             log_z,
-            std_error,
-            freedom,
             self._weights,
             too_high=rounding,
             too_low=rounding + found.missing,

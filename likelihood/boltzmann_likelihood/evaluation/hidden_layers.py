@@ -22,8 +22,9 @@ from paperlib.annealing.walk import walk_moving_first
 from paperlib.estimators import ReverseEstimate, control_variate_mean
 from paperlib.estimators.ais import run_chains
 from paperlib.models import DBM, DBN
-from paperlib.numerics import joined_error, log_mean_exp, seeded_generator, weighted_mean
+from paperlib.numerics import log_mean_exp, seeded_generator, weighted_mean
 from paperlib.threads import step_bar
+from paperlib.uncertain import Uncertain
 
 #: Draws of the hidden units for each image.
 POSTERIOR_DRAWS = 100
@@ -116,7 +117,7 @@ class HiddenLayers:
         )
         log_p = self._log_p + weighted_mean(annealed.log_prob - before, self._of_chosen)
         log_p[self._chosen] = annealed.log_prob
-        error = joined_error(*found.parts)
+        error = Uncertain(0.0, found.test_set_std_error, found.degrees_of_freedom)
         return LogUnnormalized(log_p, error, self._rise(log_weights), _CHAINS, steps)
 
     @property

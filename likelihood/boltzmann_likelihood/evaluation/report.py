@@ -111,7 +111,7 @@ def _baselines(evaluation: Evaluation) -> str:
 
 
 def _log_z(evaluation: Evaluation) -> str:
-    log_z, tempering = evaluation.known_log_z[0], evaluation.tempering
+    log_z, tempering = evaluation.known_log_z.value, evaluation.tempering
     if tempering is None:
         return f"ln Z = {log_z:.2f} by AIS."
     return (
@@ -385,7 +385,7 @@ def audit_verdict(found: Audit) -> dict[str, Any]:
 
 def describe_stored(found: Audit) -> str:
     """The ln Z that an archive stores, beside the library's value, with the verdict of the audit."""
-    log_z = found.evaluation.known_log_z[0] + found.log_z_offset
+    log_z = found.evaluation.known_log_z.value + found.log_z_offset
     low, high = found.interval
     where = "inside" if low <= found.claimed_log_z <= high else "outside"
     if found.evaluation.exact is not None:
@@ -462,7 +462,7 @@ def describe_training(found: TrainingLikelihood, claimed_log_z: Mapping[str, flo
     ]
     for number, each in enumerate(found.checkpoints):
         log_z, average, behind = (
-            each.evaluation.known_log_z[0],
+            each.evaluation.known_log_z.value,
             each.evaluation.average,
             each.behind_best,
         )
@@ -507,7 +507,7 @@ def training_as_dict(
                 "checkpoint": each.name,
                 "verdict_word": evaluation.word,
                 "dtype": str(evaluation.dtype).removeprefix("torch."),
-                "log_z": evaluation.known_log_z[0],
+                "log_z": evaluation.known_log_z.value,
                 "log_z_low": low,
                 "log_z_high": high,
                 "average": average.mean,

@@ -12,12 +12,13 @@ from boltzmann_likelihood.evaluation.averages import ImageAverage
 from boltzmann_likelihood.evaluation.baselines import Baselines
 from boltzmann_likelihood.evaluation.modes import ModeCheck
 from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
-from paperlib.estimators.estimate import interval_of
+from paperlib.uncertain import Uncertain
 
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 #: What might settle a doubt if it had more work.
 TEMPERING, MODES, ANNEALING, HIDDEN = "tempering", "modes", "annealing", "hidden layers"
 NOTHING = "nothing"
+_EXACT = Uncertain(0.0)
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,9 @@ class FinishedRuns:
     image_check: ModeCheck | None = None
 
     @property
-    def known_log_z(self) -> tuple[float, float, float]:
-        """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error."""
-        tempering = self.tempering
-        if tempering is None:
-            ais = self.runs[-1].ais
-            return ais.log_z, ais.std_error, len(ais.log_weights) - 1
-        return tempering.log_z, tempering.std_error, tempering.degrees_of_freedom
+    def known_log_z(self) -> Uncertain:
+        """ln Z of parallel tempering, or of AIS while there is none, in nats."""
+        return (self.runs[-1].ais if self.tempering is None else self.tempering).uncertain
 
 
 @dataclass(frozen=True)
@@ -118,8 +115,8 @@ class LogUnnormalized:
     ----------
     values : Tensor, shape [N]
         ln p*(v), float64, in nats.
-    error : tuple of float
-        Standard error of their average, from the chains and from the choice of images that were annealed, and its degrees of freedom.
+    error : Uncertain
+        Zero, with the error of their average from the chains and from the choice of images that were annealed.
     rise : float
         How much the average rises when draws are doubled, in nats.
     draws, steps : int
@@ -128,12 +125,12 @@ class LogUnnormalized:
 
     Examples
     --------
-    >>> LogUnnormalized(torch.tensor([-1.0, -2.0]), (0.1, 9.0), 0.01, 8, 1_000).missing
+    >>> LogUnnormalized(torch.tensor([-1.0, -2.0]), Uncertain(0.0, 0.1, 9), 0.01, 8, 1_000).missing
     0.02
     """
 
     values: Tensor
-    error: tuple[float, float] = (0.0, math.inf)
+    error: Uncertain = _EXACT
     rise: float = 0.0
     draws: int = 0
     steps: int = 0
@@ -325,11 +322,9 @@ class Evaluation(FinishedRuns):
         return self.word == TRUSTED
 
     @property
-    def known_log_z(self) -> tuple[float, float, float]:
-        """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
-        if self.exact is not None:
-            return self.exact.log_z, 0.0, math.inf
-        return super().known_log_z
+    def known_log_z(self) -> Uncertain:
+        """The reported ln Z, in nats."""
+        return super().known_log_z if self.exact is None else Uncertain(self.exact.log_z)
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
         """The interval (low, high) for ln Z at this confidence level, in nats.
@@ -339,4 +334,4 @@ class Evaluation(FinishedRuns):
         InputError
             If `level` is not between 0 and 1.
         """
-        return interval_of(*self.known_log_z, level)
+        return self.known_log_z.interval(level)

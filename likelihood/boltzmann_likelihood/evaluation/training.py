@@ -23,7 +23,7 @@ from itertools import islice
 import torch
 from tqdm import tqdm
 
-from boltzmann_likelihood.evaluation.averages import ImageAverage
+from boltzmann_likelihood.evaluation.averages import ImageAverage, Shown
 from boltzmann_likelihood.evaluation.compare import difference_of
 from boltzmann_likelihood.evaluation.evaluation import Preparation, given_effort, part_of
 from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Effort, Evaluation
@@ -56,8 +56,9 @@ class CheckpointLikelihood:
     --------
     >>> from paperlib.models import RBM
     >>> flat, steep = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
-    >>> [each.told_from_best for each in evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]]).checkpoints]
-    ['on these images', 'no']
+    >>> found = evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
+    >>> print(*(each.told_from_best for each in found.checkpoints), sep=", ")
+    on these images, no
     """
 
     name: str
@@ -109,7 +110,7 @@ class TrainingLikelihood:
         return tuple(
             each.name
             for number, each in enumerate(self.checkpoints)
-            if number != self.best and each.told_from_best == "no"
+            if number != self.best and each.told_from_best == Shown.NO
         )
 
     @property
@@ -140,9 +141,9 @@ class TrainingLikelihood:
             low, high = other.behind_best.interval
             by = f" (by {low:.2f} to {high:.2f} nats)"
             word = {
-                "yes": f"is worse{by}",
-                "on these images": f"is worse on these images, which may be chance for others{by}",
-                "no": f"cannot be told from it{by}",
+                Shown.YES: f"is worse{by}",
+                Shown.ON_THESE: f"is worse on these images, which may be chance for others{by}",
+                Shown.NO: f"cannot be told from it{by}",
                 NOT_TRUSTED: f"is {NOT_TRUSTED}",
             }[other.told_from_best]
             parts.append(f"{other.name} {where} it {word}")

@@ -17,7 +17,7 @@ from boltzmann_companion.studies.bracket_tables import (
     gap_verdict,
 )
 from paperlib.datasets import BinaryImages
-from paperlib.estimators.bracket import CROSSED
+from paperlib.estimators import BracketVerdict
 
 
 def exact_weights(expected: Mapping[int, tuple[Tensor, Tensor, Tensor]]) -> Claims:
@@ -87,7 +87,7 @@ def base_rates_against_uniform(rows: Rows, required: bool) -> Claims:
     """Of `raise-figure-4`, for every K that has both starts."""
     wide, narrow = ({row["steps"]: row for row in rows if row["start"] == s} for s in STARTS)
     pairs = [(ends_of(narrow[k]), ends_of(wide[k])) for k in wide.keys() & narrow.keys()]
-    smaller = all(closer_verdict(*pair) != CROSSED for pair in pairs)
+    smaller = all(closer_verdict(*pair) != BracketVerdict.CROSSED for pair in pairs)
     claim = "at no K is the gap from base rates larger than that from uniform pixels, up to errors"
     yield Check(claim, smaller, required=required)
 
@@ -107,7 +107,10 @@ def exception_is_seen(rows: Rows) -> Claims:
     """Whether RAISE exceeds the exact value by more than its error where it is furthest above."""
     peak = max(rows, key=lambda row: row["raise"] - row["exact"])
     said = gap_verdict(peak["exact"] - peak["raise"], peak["raise_error"], 0.0, tolerance=0)
-    yield "the exception of the paper's Figure 5 is seen in our model, too", said == CROSSED
+    yield (
+        "the exception of the paper's Figure 5 is seen in our model, too",
+        said == BracketVerdict.CROSSED,
+    )
 
 
 def bad_mode(rows: Rows, required: bool) -> Claims:

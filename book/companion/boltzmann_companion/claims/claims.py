@@ -23,14 +23,8 @@ from boltzmann_companion.studies.bracket_tables import (
 )
 from boltzmann_companion.studies.same_recipe import by_seed, in_words, judged_lengths
 from boltzmann_companion.tables import format_value
-from paperlib.estimators.bracket import (
-    CANNOT_TELL,
-    CLOSED,
-    CROSSED,
-    FEWEST_CHAINS,
-    OPEN,
-    bracket_verdict,
-)
+from paperlib.estimators.bracket import LARGEST_ERROR, BracketVerdict, bracket_verdict
+from paperlib.uncertain import Uncertain
 
 #: The possible outcomes of a claim, the best first.
 OUTCOMES = (
@@ -254,15 +248,15 @@ def _worst(*found: Finding) -> str:
 
 def _said_to_be(said: str, *right: str, ours: str, why: str = "") -> Finding:
     """The finding for a gap of which the rule for brackets says this, where it should say one of `right`."""
-    if said == CANNOT_TELL:
+    if said == BracketVerdict.CANNOT_TELL:
         return Finding("no estimate", ours, "errors too large, or too few effective chains")
     return _holds(said in right, ours, why)
 
 
 def _above_zero(value: float, error: float, ours: str, why: str) -> Finding:
     """Whether a value is above zero by more than its error, by the rule for brackets."""
-    said = bracket_verdict(value, [(error, math.inf)], math.inf, 0)
-    return _said_to_be(said, OPEN, ours=ours, why=why)
+    said = bracket_verdict(Uncertain(value, error), tolerance=0)
+    return _said_to_be(said, BracketVerdict.OPEN, ours=ours, why=why)
 
 
 def _warned(row: Row) -> bool:
@@ -723,7 +717,7 @@ def _gap_text(case: Row) -> str:
 def _case(case: Row, limit: float) -> Finding:
     """Whether one gap is at most `limit`, in either direction."""
     ours = f"gap {_gap_text(case)} at K = {case['steps']:,}"
-    return _said_to_be(_said(case, limit), CLOSED, ours=ours)
+    return _said_to_be(_said(case, limit), BracketVerdict.CLOSED, ours=ours)
 
 
 def _within(cases: Rows, limit: float, enough: Callable[[int], int] = _all) -> Finding:
@@ -738,9 +732,11 @@ def _not_crossed(case: Row) -> Finding:
     Up to their error, if that allows less than the nat within which the paper says that the two agree.
     """
     said = _said(case, 0)
-    if said == CANNOT_TELL:
+    if said == BracketVerdict.CANNOT_TELL:
         said = _said(case, 1)
-    return _said_to_be(said, OPEN, CLOSED, ours=_gap_text(case), why="crossed")
+    return _said_to_be(
+        said, BracketVerdict.OPEN, BracketVerdict.CLOSED, ours=_gap_text(case), why="crossed"
+    )
 
 
 @conclusion("raise2015", "Table 1", _RAISE, "RAISE", _RBMS)
@@ -780,7 +776,7 @@ def _base_rates_others(rows: Rows) -> Finding:
 
 def _lowest(row: Row, starts: Iterable[str]) -> str:
     """The start whose AIS average is the lowest of those that rest on enough chains; of all, if none does."""
-    known = [s for s in starts if effective_chains(row[f"{s}_ais_error"]) >= FEWEST_CHAINS]
+    known = [s for s in starts if row[f"{s}_ais_error"] <= LARGEST_ERROR]
     return min(known or starts, key=lambda start: row[f"{start}_ais"])
 
 
@@ -814,10 +810,12 @@ def _closer(row: Row) -> Finding:
     """Whether AIS and RAISE are closer from the base rates than from the uniform start, by the rule for brackets."""
     near, far = (ends_of(row, start) for start in ("base_rate", "uniform"))
     ours = f"{format_value(near[0])} and {format_value(far[0])}"
-    chains = min(effective_chains(above) for _, _, above in (near, far))
-    if chains < FEWEST_CHAINS:
-        ours += f", from {format_value(chains)} effective chains"
-    return _said_to_be(closer_verdict(near, far), OPEN, ours=ours, why="further apart")
+    error = max(near[2], far[2])
+    if error > LARGEST_ERROR:
+        ours += f", from {format_value(effective_chains(error))} effective chains"
+    return _said_to_be(
+        closer_verdict(near, far), BracketVerdict.OPEN, ours=ours, why="further apart"
+    )
 
 
 @conclusion("raise2015", "Section 5.1", _RAISE, "RAISE", _RBMS)
@@ -832,7 +830,7 @@ def _uniform_start_misleads(rows: Rows) -> Finding:
     row = _named(rows)["mnistCD1-500"]
     ours = f"gap {format_value(row['uniform_gap'])}, from base rates {format_value(row['base_rate_gap'])}"
     closer = _closer(row).outcome
-    if closer == "holds" and _said(_gap_case(row, "uniform", "uniform"), 10) == OPEN:
+    if closer == "holds" and _said(_gap_case(row, "uniform", "uniform"), 10) == BracketVerdict.OPEN:
         return Finding("holds", ours)
     why = f"our model's gap is smaller than the paper's, at K = {row['steps']:,}"
     return Finding("partly" if closer == "holds" else closer, ours, why)
@@ -907,7 +905,7 @@ def _few_steps_of_dbm(table: Rows, curves: Rows) -> Finding:
         # how far this estimate is too high is known but for the error of the best one
         over = gap_verdict(point["ais"] - row[f"{best}_ais"], 0.0, row[f"{best}_ais_error"])
         ours = f"RAISE {format_value(point['raise'])}, AIS {format_value(point['ais'])}"
-        above = _said_to_be(over, OPEN, ours=ours)
+        above = _said_to_be(over, BracketVerdict.OPEN, ours=ours)
         cases["MNIST DBM", start] = Finding(_worst(below, above), ours)
     return _of_several(cases, f"starts at K = {_FEW_STEPS}")
 
@@ -936,7 +934,7 @@ def _omniglot_dbm_overestimate(rows: Rows) -> Finding:
     case = _gap_case(row, _lowest(row, STARTS), max(STARTS, key=lambda s: row[f"{s}_raise"]))
     ours = f"{format_value(-case['gap'])} nats"
     why = "our DBM was trained anew on other images, and RAISE stays below AIS"
-    return _said_to_be(_said(case, 6), CROSSED, ours=ours, why=why)
+    return _said_to_be(_said(case, 6), BracketVerdict.CROSSED, ours=ours, why=why)
 
 
 @conclusion("raise2015", "Section 5.3", _DBM, "RAISE", _DEEP)

@@ -31,7 +31,7 @@ from boltzmann_companion.tables import (
     format_value,
     row_of,
 )
-from paperlib.estimators.bracket import VERDICTS as BRACKETS
+from paperlib.estimators import BracketVerdict
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
 #: The model of a record whose numbers belong to the authors' released weights.
@@ -347,7 +347,9 @@ def bracket_table(rows: Iterable[ReportRow]) -> Table:
         if row.cell is not None and row.cell.column.endswith("_gap") and row.steps is not None:
             start = start_of(row.cell.column)
             said = verdict_of(row_of(row.cell, stored(row.cell.record)), start)
-            of_start = found.setdefault((start, row.steps), {verdict: [] for verdict in BRACKETS})
+            of_start = found.setdefault(
+                (start, row.steps), {verdict: [] for verdict in BracketVerdict}
+            )
             named = row.model.replace(", the authors' weights", " (the authors' weights)")
             of_start[said].append(f"{named} {format_value(row.value)}")
     table = []
@@ -356,7 +358,7 @@ def bracket_table(rows: Iterable[ReportRow]) -> Table:
         number = str(sum(map(len, said.values())))
         named = [", ".join(models) or "–" for models in others]
         table.append([start.replace("_", " "), f"{steps:,}", number, str(len(closed)), *named])
-    return Table(["start", "K", "brackets", *BRACKETS], table)
+    return Table(["start", "K", "brackets", *BracketVerdict], table)
 
 
 def outcome_counts(found: Mapping[str, Finding]) -> dict[str, int]:

@@ -33,7 +33,7 @@ def errors_row(log_weights: Tensor, truth: float, relative_variance: float) -> d
     """
     estimates, num_runs = separate(log_weights), log_weights.shape[1]
     gaps = _gaps(estimates, truth)
-    intervals = [estimate.interval(3) for estimate in estimates]
+    intervals = [estimate.std_interval(3) for estimate in estimates]
     share = 100 / len(estimates)
     return {
         "runs": num_runs,
@@ -71,7 +71,7 @@ def importance_row(kind: str, target: RBM, estimate: PartitionEstimate) -> dict[
         "units": target.num_visible,
         "exact_log_z": exact_log_z(target),
         "log_z": estimate.log_z,
-        "interval_3_sigma": estimate.interval(3),
+        "interval_3_sigma": estimate.std_interval(3),
         "predicted": None,
         "measured": math.log10(len(estimate.log_weights) * estimate.relative_std**2),
         "effective_sample_size": estimate.effective_sample_size,
@@ -80,7 +80,7 @@ def importance_row(kind: str, target: RBM, estimate: PartitionEstimate) -> dict[
 
 def bounded_row(estimate: PartitionEstimate) -> dict[str, Any]:
     """An estimate beside its proven lower bound, and whether that proves the whole interval too low."""
-    interval, bound = estimate.interval(3), estimate.lower_bound
+    interval, bound = estimate.std_interval(3), estimate.lower_bound
     return {
         "log_z": estimate.log_z,
         "interval_3_sigma": interval,
@@ -97,7 +97,7 @@ def coverage_row(
 
     A start from uniform pixels is warned about whatever comes out: of such estimates only further warnings count.
     """
-    intervals = [estimate.interval(3) for estimate in estimates]
+    intervals = [estimate.std_interval(3) for estimate in estimates]
     covered = [low <= truth <= high for low, high in intervals]
     warned = [len(estimate.warnings) > int(always_warned) for estimate in estimates]
     repeats = len(estimates)

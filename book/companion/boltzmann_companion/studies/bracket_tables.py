@@ -24,13 +24,20 @@ from boltzmann_companion.recipes import Model
 from boltzmann_companion.tables import Record, format_value
 from boltzmann_likelihood.store import is_stored, kept, part_files
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
-from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate, bracket_verdict
+from paperlib.estimators import (
+    Bracket,
+    BracketVerdict,
+    PartitionEstimate,
+    ReverseEstimate,
+    bracket_verdict,
+)
 from paperlib.estimators.csl import CSLEstimate, csl_run
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.models import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import seeded_generator
 from paperlib.resumable import Work
+from paperlib.uncertain import Uncertain
 
 STARTS = ("uniform", "base rates")
 #: Test images for which RAISE is run in the paper's tables.
@@ -185,6 +192,7 @@ def point_of(found: Bracket) -> dict[str, float]:
         "ais": found.upper,
         "gap": found.gap,
         "gap_error": found.gap_std_error,
+        "gap_dof": found.uncertain_gap.dof,
     }
 
 
@@ -210,11 +218,15 @@ def gap_verdict(
     ais_error: float,
     images: int = PAPERS_IMAGES,
     tolerance: float = 1.0,
-) -> str:
+) -> BracketVerdict:
     """What AIS's average less RAISE's says, by the rule of the library, from the standard errors of the two."""
-    chains = effective_chains(ais_error)
-    errors = [(raise_error, images - 1.0), (ais_error, chains - 1)]
-    return bracket_verdict(gap, errors, chains, tolerance)
+    return bracket_verdict(_gap_of(gap, raise_error, ais_error, images), ais_error, tolerance)
+
+
+def _gap_of(gap: float, raise_error: float, ais_error: float, images: int) -> Uncertain:
+    """A gap of which only the errors are known: their degrees of freedom follow from the numbers of images and of chains."""
+    of_raise = Uncertain(gap, raise_error, images - 1.0)
+    return of_raise + Uncertain(0.0, ais_error, effective_chains(ais_error) - 1)
 
 
 def ends_of(row: Mapping[str, Any], start: str = "") -> tuple[float, float, float]:
@@ -227,22 +239,32 @@ def ends_of(row: Mapping[str, Any], start: str = "") -> tuple[float, float, floa
 
 def verdict_of(
     row: Mapping[str, Any], start: str = "", images: int = PAPERS_IMAGES, tolerance: float = 1.0
-) -> str:
-    """What the bracket of a record's row says, or that of one of its starts, `uniform` or `base_rate`."""
-    return gap_verdict(*ends_of(row, start), images, tolerance)
+) -> BracketVerdict:
+    """What the bracket of a record's row says, or that of one of its starts, `uniform` or `base_rate`.
+
+    It is what the bracket itself said, except that records made before 0.5.0 have no `gap_dof`, which then follows from
+    the numbers of images and of chains.
+    """
+    prefix = f"{start}_" if start else ""
+    gap, raise_error, ais_error = ends_of(row, start)
+    dof = row.get(f"{prefix}gap_dof")
+    if dof is None:
+        return gap_verdict(gap, raise_error, ais_error, images, tolerance)
+    return bracket_verdict(Uncertain(gap, row[f"{prefix}gap_error"], dof), ais_error, tolerance)
 
 
 def closer_verdict(
     near: tuple[float, float, float], far: tuple[float, float, float], images: int = PAPERS_IMAGES
-) -> str:
+) -> BracketVerdict:
     """What the rule says of how much closer AIS and RAISE are in one bracket than in another, both from `ends_of`.
 
     `open` if they are closer in the first, `crossed` if they are in the second.
     """
-    chains = [effective_chains(above) for _, _, above in (near, far)]
-    errors = [(below, images - 1.0) for _, below, _ in (near, far)]
-    errors += [(end[2], number - 1) for end, number in zip((near, far), chains, strict=True)]
-    return bracket_verdict(abs(far[0]) - abs(near[0]), errors, min(chains), 0)
+    distances = [
+        _gap_of(abs(gap), raise_error, ais_error, images)
+        for gap, raise_error, ais_error in (far, near)
+    ]
+    return bracket_verdict(distances[0] - distances[1], max(near[2], far[2]), 0)
 
 
 def gap_lines(

@@ -156,7 +156,7 @@ def _of_estimate(estimate: PopulationEstimate | TemperingEstimate, spent: int) -
 
 def _of_weights(estimate: PartitionEstimate, spent: int) -> Answer:
     widths = [student_quantile(level, math.inf) for level in LEVELS]
-    intervals = tuple(estimate.interval(width) for width in widths)
+    intervals = tuple(estimate.std_interval(width) for width in widths)
     return Answer(estimate.log_z, estimate.std_error, intervals, estimate.warnings, spent)
 
 

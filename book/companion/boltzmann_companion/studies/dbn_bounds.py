@@ -77,7 +77,7 @@ def bound_row(name: str, estimate: DBNBoundEstimate, result: PartitionEstimate) 
         "bound": estimate.bound,
         "error_bound": 3 * estimate.std_error,
         "monte_carlo_error": 3 * estimate.monte_carlo_std_error,
-        "ais_error": [end - result.log_z for end in result.interval(3)],
+        "ais_error": [end - result.log_z for end in result.std_interval(3)],
         "log_z": result.log_z,
         "warnings": words(result.warnings),
     }
@@ -87,7 +87,7 @@ def side_columns(side: str, result: PartitionEstimate) -> dict[str, Any]:
     """An estimate of ln Z by annealing the `lower` or the `upper` layer."""
     return {
         f"{side}_log_z": result.log_z,
-        f"{side}_interval": result.interval(3),
+        f"{side}_interval": result.std_interval(3),
         f"{side}_effective": result.effective_sample_size,
         f"{side}_warned": "yes" if result.warnings else "no",
     }

@@ -29,12 +29,18 @@ from boltzmann_companion.tables import Record
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
-from paperlib.estimators.bracket import CANNOT_TELL, CLOSED, CROSSED, OPEN, bracket_verdict
+from paperlib.estimators import BracketVerdict, bracket_verdict
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import student_quantile
+from paperlib.uncertain import Uncertain
 
 # What a verdict on the distance from parallel tempering says of an end.
-_FATES = {CLOSED: "right", OPEN: "wrong", CROSSED: "wrong", CANNOT_TELL: "undecided"}
+_FATES = {
+    BracketVerdict.CLOSED: "right",
+    BracketVerdict.OPEN: "wrong",
+    BracketVerdict.CROSSED: "wrong",
+    BracketVerdict.CANNOT_TELL: "undecided",
+}
 # From chapter 10: draws for each ln p*(v), and their first seed.
 _DRAWS, _OF_DRAWS = 500, 30
 
@@ -172,19 +178,16 @@ def bracket_reading(
     ('AIS wrong, RAISE right', 'AIS wrong, RAISE undecided')
     """
     low, high = row["interval"]
-    of_tempering = ((high - low) / 2 / student_quantile(0.95, math.inf), math.inf)
+    of_tempering = Uncertain(0.0, (high - low) / 2 / student_quantile(0.95, math.inf))
     of_ais, of_raise = (ends[f"base_rate_{method}_error"] for method in ("ais", "raise"))
-    chains = effective_chains(of_ais)
+    ais_off = Uncertain(row["ais_off"], of_ais, effective_chains(of_ais) - 1) + of_tempering
+    raise_off = Uncertain(row["raise_off"], of_raise, images - 1.0) + of_tempering
     said = {
-        "AIS": bracket_verdict(
-            row["ais_off"], [(of_ais, chains - 1), of_tempering], chains, tolerance
-        ),
-        "RAISE": bracket_verdict(
-            row["raise_off"], [(of_raise, images - 1.0), of_tempering], math.inf, tolerance
-        ),
+        "AIS": bracket_verdict(ais_off, of_ais, tolerance),
+        "RAISE": bracket_verdict(raise_off, tolerance=tolerance),
     }
     if row["warnings"] != "none":
-        said = dict.fromkeys(said, CANNOT_TELL)
+        said = dict.fromkeys(said, BracketVerdict.CANNOT_TELL)
     fates = {name: _FATES[verdict] for name, verdict in said.items()}
     if len(set(fates.values())) == 1:
         return f"both {fates['AIS']}"

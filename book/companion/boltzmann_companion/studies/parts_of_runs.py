@@ -43,8 +43,8 @@ def consecutive_parts(
 
 def coverage_row(groups: Sequence[PartitionEstimate], truth: float) -> dict[str, Any]:
     """How many of these estimates have a 3-sigma interval that holds the true ln Z, and how many warn."""
-    too_low = [group for group in groups if group.interval(3)[1] < truth]
-    too_high = [group for group in groups if group.interval(3)[0] > truth]
+    too_low = [group for group in groups if group.std_interval(3)[1] < truth]
+    too_high = [group for group in groups if group.std_interval(3)[0] > truth]
     held = len(groups) - len(too_low) - len(too_high)
     share = binomtest(held, len(groups)).proportion_ci()
     return {

@@ -179,7 +179,7 @@ def _temper(
     generator = seeded_generator(seed, path.device)
     estimate = parallel_tempering(path, steps, generator, False, checkpoint=checkpoint)
     return {
-        **_answer(estimate, 0.95),
+        **_answer(estimate, estimate.interval(0.95)),
         "chain_steps": estimate.chain_steps,
         "round_trips": estimate.round_trips,
         "rungs": len(estimate.betas),
@@ -189,12 +189,12 @@ def _temper(
 
 def _ais(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
     estimate = anneal(path, steps, seeded_generator(seed, path.device))[0]
-    return _answer(estimate, _NORMAL)
+    return _answer(estimate, estimate.std_interval(_NORMAL))
 
 
 def _smc(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
     estimate = populations(path, steps, seeded_generator(seed, path.device))[0]
-    return _answer(estimate, 0.95)
+    return _answer(estimate, estimate.interval(0.95))
 
 
 def _raise(
@@ -216,13 +216,14 @@ def _of_raise(images: Tensor | None) -> Tensor:
 
 
 def _answer(
-    estimate: TemperingEstimate | PopulationEstimate | PartitionEstimate, width: float
+    estimate: TemperingEstimate | PopulationEstimate | PartitionEstimate,
+    interval: tuple[float, float],
 ) -> dict[str, Any]:
-    """What both say; `width` is the level of parallel tempering's interval, or half the width of AIS's in standard errors."""
+    """What all of them say."""
     return {
         "log_z": estimate.log_z,
         "std_error": estimate.std_error,
-        "interval": list(estimate.interval(width)),
+        "interval": list(interval),
         "warnings": list(estimate.warnings),
     }
 

@@ -1,0 +1,129 @@
+"""Numbers with a standard error, and the one rule by which errors are joined.
+
+A standard error is itself an estimate. How well it is known is said by its degrees of freedom, and an interval has as
+many standard errors to either side as Student's t has for them. Every estimate of this library, every average, bracket
+and comparison is such a number; sums and differences of independent ones are again such numbers.
+
+The error of a sum is the root of the sum of squares. Its degrees of freedom have no exact answer where the parts'
+differ (the problem of Behrens and Fisher). Here they are
+
+    dof = s min_i (dof_i / s_i),        s^2 = sum_i s_i^2,
+
+so that an error has its own degrees of freedom where it is the only one, and more where it is a small part of the
+whole. The order in which numbers are added does not matter.
+
+The rule was chosen by counting how often intervals of 95 % hold sums of two and of three parts with 1, 2, 5, 20 and
+infinitely many degrees of freedom, whose true standard deviations differ by up to 9 times
+(`tests/test_uncertain.py`). They do in
+
+===============================================  ==================  ==================  ==================
+rule                                             any dof             dof of at least 2   dof of at least 5
+===============================================  ==================  ==================  ==================
+this one                                         93.5 to 99.6 %      95.0 to 98.7 %      95.0 to 97.0 %
+Welch and Satterthwaite                          87.4 to 98.2 %      92.2 to 96.7 %      94.4 to 95.4 %
+root of the sum of squared quantiles (Banerjee)  95.0 to 99.9 %      95.0 to 99.5 %      95.0 to 97.9 %
+===============================================  ==================  ==================  ==================
+
+Welch's rule errs on the wrong side where one part with a single degree of freedom dominates: by chance that part looks
+small, and then the rule forgets how badly it is known. Banerjee's never does (that is a theorem), but is too wide, and
+its degrees of freedom depend on the level. Where several parts have a single degree of freedom no rule of these has
+97 %, since their errors are seldom all too small at once. Those intervals are too wide here, rather than too narrow.
+
+Examples
+--------
+>>> Uncertain(3.0, 0.3, dof=9) - Uncertain(1.0, 0.4, dof=20)
+Uncertain(value=2.0, std_error=0.5, dof=15.0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from paperlib.numerics import student_quantile
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """A number with its standard error.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    std_error : float
+        Its standard error, in the same unit; infinite where it is unknown, and 0 where the number is exact.
+    dof : float
+        The degrees of freedom of the standard error, infinite where that is known.
+
+    Examples
+    --------
+    >>> print("{:.2f} to {:.2f}".format(*Uncertain(1.0, 0.1, dof=9).interval(0.95)))
+    0.77 to 1.23
+    """
+
+    value: float
+    std_error: float = 0.0
+    dof: float = math.inf
+
+    def __getitem__(self, index: int) -> float:
+        """Value, standard error and degrees of freedom by number, so that they can also be unpacked."""
+        return (self.value, self.std_error, self.dof)[index]
+
+    def __add__(self, other: Uncertain) -> Uncertain:
+        """The sum of two independent numbers."""
+        return total((self, other))
+
+    def __sub__(self, other: Uncertain) -> Uncertain:
+        """The difference of two independent numbers."""
+        return total((self, -other))
+
+    def __neg__(self) -> Uncertain:
+        return replace(self, value=-self.value)
+
+    def shifted(self, by: float) -> Uncertain:
+        """The number plus a constant, with the same error."""
+        return replace(self, value=self.value + by)
+
+    def scaled(self, factor: float) -> Uncertain:
+        """The number times a constant."""
+        return replace(self, value=factor * self.value, std_error=abs(factor) * self.std_error)
+
+    def interval(
+        self, level: float = 0.95, *, too_low: float = 0.0, too_high: float = 0.0
+    ) -> tuple[float, float]:
+        """An interval (low, high) from Student's t, meant to contain the true number with this probability.
+
+        Parameters
+        ----------
+        level : float
+            The probability, between 0 and 1.
+        too_low, too_high : float
+            By how much the value may in addition be too low and too high, which widens the interval at one end each.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        half = student_quantile(level, self.dof) * self.std_error if self.std_error else 0.0
+        return self.value - half - too_high, self.value + half + too_low
+
+
+def total(numbers: Iterable[Uncertain]) -> Uncertain:
+    """The sum of independent numbers, with the error and the degrees of freedom that the module describes.
+
+    Examples
+    --------
+    >>> total([Uncertain(1.0, 3.0, dof=4), Uncertain(2.0, 4.0), Uncertain(3.0)])
+    Uncertain(value=6.0, std_error=5.0, dof=6.666666666666667)
+    """
+    parts = tuple(numbers)
+    value = sum(part.value for part in parts)
+    std_error = math.hypot(*(part.std_error for part in parts))
+    if not 0 < std_error < math.inf:
+        return Uncertain(value, std_error)
+    # the quotient is exactly 1 where a part is the only one with an error
+    dof = min(part.dof * (std_error / part.std_error) for part in parts if part.std_error > 0)
+    return Uncertain(value, std_error, dof)
