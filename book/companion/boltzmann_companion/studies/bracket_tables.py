@@ -261,8 +261,10 @@ def closer_verdict(
 
     `open` if they are closer in the first, `crossed` if they are in the second.
     """
-    distances = [_gap_of(abs(gap), *errors, images) for gap, *errors in (far, near)]
-    return bracket_verdict(distances[0] - distances[1], max(near[2], far[2]), 0)
+    nearer, further = (
+        _gap_of(abs(gap), of_raise, of_ais, images) for gap, of_raise, of_ais in (near, far)
+    )
+    return bracket_verdict(further - nearer, max(near[2], far[2]), 0)
 
 
 def gap_lines(
