@@ -29,6 +29,13 @@ small, and then the rule forgets how badly it is known. Banerjee's never does (t
 its degrees of freedom depend on the level. Where several parts have a single degree of freedom no rule of these has
 97 %, since their errors are seldom all too small at once. Those intervals are too wide here, rather than too narrow.
 
+An error with fewer than four degrees of freedom is better known as a part of a sum than alone, so much so that the
+interval of the sum can be the narrower one.
+
+The rule is for a few numbers, each with an error of its own. The variance of one average over many cases, such as
+RAISE's over a hundred images, is a single estimate with many degrees of freedom, which Satterthwaite's rule counts
+(`paperlib.estimators.ReverseEstimate.average`).
+
 Examples
 --------
 >>> Uncertain(3.0, 0.3, dof=9) - Uncertain(1.0, 0.4, dof=20)

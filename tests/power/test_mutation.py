@@ -399,7 +399,7 @@ GROUPS = {
         ),
         mutant(
             "Z of the run from a mode is taken for the mass of the mode",
-            "evaluation/modes.py: return scale« * share→», scale",
+            "evaluation/modes.py: return Uncertain(scale« * share→», scale",
             f"{EVALUATE}what_a_mode_adds_is_in_nats_however_large[0.0]",
         ),
         mutant(

@@ -30,6 +30,7 @@ from paperlib.kernels import bernoulli
 from paperlib.mcmc.series import mean_error
 from paperlib.models import RBM
 from paperlib.models.bounds import mean_field_optima, search_points
+from paperlib.uncertain import Uncertain
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
@@ -75,32 +76,28 @@ def check_mode(
     unit = max(base.log_z, at_mode.log_z)
     sure = at_mode.round_trips >= _FEWEST_TRIPS and not at_mode.warnings
     of_mode = max(at_mode.std_error, 0.0 if sure else _UNSURE)
-    (less, less_error), (more, more_error) = (
-        _mass(
-            tempering,
-            std_error,
-            at_mode_path.log_start(tempering.samples) > base_path.log_start(tempering.samples),
-            unit,
-        )
-        for tempering, std_error in ((base, base.std_error), (at_mode, of_mode))
+    inside, inside_at_mode = (
+        at_mode_path.log_start(run.samples) > base_path.log_start(run.samples)
+        for run in (base, at_mode)
     )
-    error = math.hypot(less_error, more_error)
+    less = _mass(base, base.std_error, inside, unit)
+    more = _mass(at_mode, of_mode, inside_at_mode, unit)
+    gain = more - less
     missed, least, most = (
-        _rise(base.log_z - unit, more - less + number * error)
+        _rise(base.log_z - unit, gain.value + number * gain.std_error)
         for number in (0.0, -_SURELY, _PERHAPS)
     )
-    return ModeCheck(missed, least, most, less / more if more > 0 else 1.0)
+    met = less.value / more.value if more.value > 0 else 1.0
+    return ModeCheck(missed, least, most, met)
 
 
-def _mass(
-    tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float
-) -> tuple[float, float]:
-    """The mass of a region according to a run with this error of ln Z, with its standard error, in units of e^unit."""
+def _mass(tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float) -> Uncertain:
+    """The mass of a region according to a run with this error of ln Z, in units of e^unit."""
     inside = inside.double()[:, None].cpu()
     share, (error, _) = inside.mean().item(), mean_error(inside)
     of_log_z = math.expm1(min(std_error, _LARGEST_ERROR))
     scale = math.exp(tempering.log_z - unit)
-    return scale * share, scale * math.hypot(share * of_log_z, error)
+    return Uncertain(scale * share, scale * math.hypot(share * of_log_z, error))
 
 
 def _rise(log_z: float, more: float) -> float:

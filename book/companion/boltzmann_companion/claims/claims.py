@@ -695,6 +695,7 @@ def _gap_case(row: Row, above: str, below: str) -> Row:
         "steps": row["steps"],
         "start": below,
         "gap": row[f"{above}_ais"] - row[f"{below}_raise"],
+        "gap_dof": row.get(f"{above}_gap_dof") if above == below else None,
         "ais_error": row[f"{above}_ais_error"],
         "raise_error": row[f"{below}_raise_error"],
     }
@@ -706,7 +707,8 @@ def _gap_cases(rows: Rows, start: str, models: Callable[[str], bool] = lambda _:
 
 def _said(case: Row, limit: float) -> str:
     """What a gap says, by the one rule for brackets."""
-    return gap_verdict(case["gap"], case["raise_error"], case["ais_error"], tolerance=limit)
+    ends = case["gap"], case["raise_error"], case["ais_error"]
+    return gap_verdict(*ends, tolerance=limit, dof=case.get("gap_dof"))
 
 
 def _gap_text(case: Row) -> str:

@@ -218,9 +218,16 @@ def gap_verdict(
     ais_error: float,
     images: int = PAPERS_IMAGES,
     tolerance: float = 1.0,
+    dof: float | None = None,
 ) -> BracketVerdict:
-    """What AIS's average less RAISE's says, by the rule of the library, from the standard errors of the two."""
-    return bracket_verdict(_gap_of(gap, raise_error, ais_error, images), ais_error, tolerance)
+    """What AIS's average less RAISE's says, by the rule of the library, from the standard errors of the two.
+
+    The degrees of freedom of both together follow from the numbers of images and of chains where they are not known.
+    """
+    difference = _gap_of(gap, raise_error, ais_error, images)
+    if dof is not None:
+        difference = replace(difference, dof=dof)
+    return bracket_verdict(difference, ais_error, tolerance)
 
 
 def _gap_of(gap: float, raise_error: float, ais_error: float, images: int) -> Uncertain:
@@ -242,15 +249,10 @@ def verdict_of(
 ) -> BracketVerdict:
     """What the bracket of a record's row says, or that of one of its starts, `uniform` or `base_rate`.
 
-    It is what the bracket itself said, except that records made before 0.5.0 have no `gap_dof`, which then follows from
-    the numbers of images and of chains.
+    It is what the bracket itself said, except that records made before 0.5.0 have no `gap_dof`.
     """
-    prefix = f"{start}_" if start else ""
-    gap, raise_error, ais_error = ends_of(row, start)
-    dof = row.get(f"{prefix}gap_dof")
-    if dof is None:
-        return gap_verdict(gap, raise_error, ais_error, images, tolerance)
-    return bracket_verdict(Uncertain(gap, row[f"{prefix}gap_error"], dof), ais_error, tolerance)
+    dof = row.get(f"{start}_gap_dof" if start else "gap_dof")
+    return gap_verdict(*ends_of(row, start), images, tolerance, dof)
 
 
 def closer_verdict(
@@ -260,11 +262,10 @@ def closer_verdict(
 
     `open` if they are closer in the first, `crossed` if they are in the second.
     """
-    distances = [
-        _gap_of(abs(gap), raise_error, ais_error, images)
-        for gap, raise_error, ais_error in (far, near)
-    ]
-    return bracket_verdict(distances[0] - distances[1], max(near[2], far[2]), 0)
+    nearer, further = (
+        _gap_of(abs(gap), of_raise, of_ais, images) for gap, of_raise, of_ais in (near, far)
+    )
+    return bracket_verdict(further - nearer, max(near[2], far[2]), 0)
 
 
 def gap_lines(
