@@ -114,7 +114,8 @@ class Uncertain:
         InputError
             If `level` is not between 0 and 1.
         """
-        half = student_quantile(level, self.dof) * self.std_error if self.std_error else 0.0
+        quantile = student_quantile(level, self.dof)
+        half = quantile * self.std_error if self.std_error else 0.0
         return self.value - half - too_high, self.value + half + too_low
 
 
