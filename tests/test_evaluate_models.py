@@ -12,7 +12,7 @@ from evaluations import recorded, run
 from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
 from boltzmann_likelihood.evaluation.audit import CONSISTENT
-from boltzmann_likelihood.evaluation.evaluation import Preparation
+from boltzmann_likelihood.evaluation.evaluation import affordable, find_start, target_of
 from boltzmann_likelihood.evaluation.report import as_dict, describe
 from paperlib.annealing import start_bias
 from paperlib.errors import InputError
@@ -217,8 +217,7 @@ def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
         AnnealingRuns, "affordable_tempering_steps", lambda _, seconds: given.append(seconds)
     )
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda _, seconds: given.append(seconds))
-    prepared = Preparation(MODELS["DBM"], case("DBM")[0], generator=seeded_generator(1))
-    prepared.start()
-    prepared.affordable(1.0)
+    start = find_start(target_of(MODELS["DBM"], case("DBM")[0]), seeded_generator(1))
+    affordable(start, 1.0)
     # a third of what is left, and the rest but for the runs from modes
     assert given == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])

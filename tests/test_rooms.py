@@ -30,6 +30,7 @@ ROOMS = [
     {"paperlib.learning"},
     {"paperlib.annealing"},
     {"paperlib.estimators"},
+    {"boltzmann_likelihood.sources"},
     {"boltzmann_likelihood.evaluation", "boltzmann_likelihood.planted"},
     {"boltzmann_likelihood.files"},
     {"boltzmann_likelihood.cli_options"},

@@ -260,7 +260,7 @@ def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
         assert compare(case.rbm, other, case.images).verdict == "not trusted"
         training = evaluate_training([case.rbm, other], case.images, progress=False)
         assert not training.trustworthy
-        assert "is impossible" in describe_training(training, {})
+        assert "is impossible" in describe_training(training)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import ImageAverage
 from boltzmann_likelihood.evaluation.baselines import Baselines
 from boltzmann_likelihood.evaluation.modes import ModeCheck
+from boltzmann_likelihood.evaluation.printed import Printed
+from boltzmann_likelihood.sources import Inputs
 from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
 from paperlib.estimators.estimate import interval_of
 
@@ -198,9 +200,11 @@ class ExactResult:
     test_std_error: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation(FinishedRuns):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Evaluation(Printed, FinishedRuns):
     """What is known about a model's average test log-probability, and the runs that say so.
+
+    `print` shows it as a report in words.
 
     Attributes
     ----------
@@ -246,6 +250,8 @@ class Evaluation(FinishedRuns):
         The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
+    inputs : Inputs
+        How the images became binary, what the model was read from, and what of the files was changed or not used.
 
     Examples
     --------
@@ -256,6 +262,10 @@ class Evaluation(FinishedRuns):
     >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]])
     >>> result.num_images, result.runs, result.warnings
     (2, (), ())
+    >>> result
+    <Evaluation: RBM with 3 visible and 2 hidden units, 2 test images, -2.08 nats, trusted>
+    >>> result.inputs.binarization
+    'images binary as given'
     """
 
     num_visible: int
@@ -274,9 +284,16 @@ class Evaluation(FinishedRuns):
     known_images: int = 0
     effort: Effort | None = None
     seed: int | None = None
-    unnormalized: LogUnnormalized = field(repr=False, compare=False)
+    unnormalized: LogUnnormalized = field(compare=False)
     variational_bound: float | None = None
-    weights: Tensor | None = field(default=None, repr=False, compare=False)
+    weights: Tensor | None = field(default=None, compare=False)
+    inputs: Inputs
+
+    @property
+    def summary(self) -> str:
+        """The model, the images, the average and the verdict, in a few words."""
+        images = f"{self.num_images:,} test images"
+        return f"{self.model}, {images}, {self.average.mean:.2f} nats, {self.word}"
 
     @property
     def log_unnormalized(self) -> Tensor:
