@@ -14,14 +14,12 @@ from boltzmann_companion.studies.study import CASES, study_images
 from boltzmann_likelihood import planted
 from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
 from boltzmann_likelihood.evaluation.audit import (
-    CONSISTENT,
     EXIT_CODES,
-    IMPOSSIBLE,
-    NOT_SUPPORTED,
+    AuditVerdict,
 )
 from boltzmann_likelihood.evaluation.evaluation import AnnealingRuns
 from boltzmann_likelihood.evaluation.report import describe_comparison
-from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Doubt, Judgement
+from boltzmann_likelihood.evaluation.result import Doubt, Judgement, Verdict
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z, upper_bound_from_reached
 from paperlib.models import RBM
@@ -48,7 +46,13 @@ def audited(rbm, test, **claim):
 
 @pytest.mark.parametrize(
     ("off", "verdict"),
-    [(0, CONSISTENT), (0.09, CONSISTENT), (-0.09, CONSISTENT), (0.2, IMPOSSIBLE), (-5, IMPOSSIBLE)],
+    [
+        (0, AuditVerdict.CONSISTENT),
+        (0.09, AuditVerdict.CONSISTENT),
+        (-0.09, AuditVerdict.CONSISTENT),
+        (0.2, AuditVerdict.IMPOSSIBLE),
+        (-5, AuditVerdict.IMPOSSIBLE),
+    ],
 )
 def test_enumeration(off, verdict):
     found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=log_z(SMALL) + off)
@@ -60,15 +64,15 @@ def test_a_log_probability_is_a_log_z():
     test = draws(SMALL, 20, 1)
     truth = (SMALL.log_unnormalized(test) - log_z(SMALL)).mean().item()
     right = audited(SMALL, test, claimed_log_prob=truth)
-    assert right.verdict == CONSISTENT
+    assert right.verdict == AuditVerdict.CONSISTENT
     assert right.claimed_log_z == pytest.approx(log_z(SMALL), abs=1e-9)
-    assert audited(SMALL, test, claimed_log_prob=truth + 5).verdict == IMPOSSIBLE
+    assert audited(SMALL, test, claimed_log_prob=truth + 5).verdict == AuditVerdict.IMPOSSIBLE
 
 
 @pytest.mark.parametrize("claim", [0.3, 24.0])
 def test_an_average_above_0_is_impossible_before_all_else(claim):
     found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_prob=claim)
-    assert found.verdict == IMPOSSIBLE
+    assert found.verdict == AuditVerdict.IMPOSSIBLE
     assert found.reason.startswith(
         f"An average log-probability of {claim:.2f} is impossible: ln p(v)"
     )
@@ -90,12 +94,12 @@ def test_the_reason_is_what_is_known_and_no_guess(off):
 def test_what_is_not_supported_gives_the_estimate_and_says_why_the_interval_is_wide():
     test = draws(SMALL, 50, 1)
     wrong = audited(SMALL, test, claimed_log_z=TRUTH + 4)
-    assert wrong.verdict == NOT_SUPPORTED
+    assert wrong.verdict == AuditVerdict.NOT_SUPPORTED
     assert wrong.reason.endswith(f"The estimate is {wrong.evaluation.known_log_z[0]:.2f}.")
     assert "wider than that of evaluate: 99.7 %, and half a nat on either side" in wrong.reason
     # below what is proven, or even below ln p*(v) of the images
     low = audit_evaluation(SMALL, test, wrong.evaluation, TRUTH - 5)
-    assert low.verdict == IMPOSSIBLE
+    assert low.verdict == AuditVerdict.IMPOSSIBLE
     assert "below" in low.reason or "ln p(v) is at most 0" in low.reason
 
 
@@ -149,7 +153,7 @@ def test_three_claims(name):
     found = evaluate(rbm, test, train, generator=seeded_generator(24), **effort)
     for off in (0, 5, -5):
         claim = audit_evaluation(rbm, test, found, truth + off)
-        assert (claim.verdict == CONSISTENT) == (off == 0), claim
+        assert (claim.verdict == AuditVerdict.CONSISTENT) == (off == 0), claim
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -158,7 +162,7 @@ def test_mass_of_distinct_images():
     found = audited(SMALL, torch.cat([STATES, STATES]), claimed_log_z=log_z(SMALL))
     [mass] = [bound for bound in found.bounds if bound.name == "the mass of the test images"]
     assert mass.low == pytest.approx(log_z(SMALL), abs=1e-9)
-    assert found.verdict == CONSISTENT
+    assert found.verdict == AuditVerdict.CONSISTENT
 
 
 @pytest.mark.parametrize("hidden", [0, 30])
@@ -237,8 +241,8 @@ def test_one_model_is_evaluated_once():
 def test_what_a_warning_takes_back_is_not_said(same):
     found = compare(SMALL, SMALL if same else random_rbm(8, 5, seed=9), draws(SMALL, 400, 5))
     assert (found.wins is None) == same
-    doubt = Doubt(NOT_TRUSTED, "A mode may be missing.")
-    doubted = replace(found.first, judgement=Judgement(NOT_TRUSTED, (doubt,)))
+    doubt = Doubt(Verdict.NOT_TRUSTED, "A mode may be missing.")
+    doubted = replace(found.first, judgement=Judgement(Verdict.NOT_TRUSTED, (doubt,)))
     found = replace(found, first=doubted)
     assert found.wins is None
     said = describe_comparison(found)
@@ -265,7 +269,9 @@ def folder(folder):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("off", "verdict"), [(0, CONSISTENT), (5, IMPOSSIBLE)])
+@pytest.mark.parametrize(
+    ("off", "verdict"), [(0, AuditVerdict.CONSISTENT), (5, AuditVerdict.IMPOSSIBLE)]
+)
 def test_audit_command(off, verdict):
     claim = log_z(SMALL) + off
     line = f"audit m.npz --data t.npy --claimed-log-z {claim}"
@@ -284,7 +290,7 @@ def test_audit_of_what_an_archive_says(folder):
     np.save("spins.npy", (2 * STATES[::3] - 1).numpy())
     run("audit RBM.h5 --data spins.npy")
     wrong = f"audit RBM.h5 --data spins.npy --claimed-log-z {truth - 5}"
-    run(wrong, EXIT_CODES[IMPOSSIBLE])
+    run(wrong, EXIT_CODES[AuditVerdict.IMPOSSIBLE])
 
 
 @pytest.mark.usefixtures("folder")

@@ -11,7 +11,7 @@ from evaluations import recorded, run
 
 from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
-from boltzmann_likelihood.evaluation.audit import CONSISTENT
+from boltzmann_likelihood.evaluation.audit import AuditVerdict
 from boltzmann_likelihood.evaluation.evaluation import affordable, find_start, target_of
 from boltzmann_likelihood.evaluation.report import as_dict, describe
 from paperlib.annealing import start_bias
@@ -165,8 +165,8 @@ def test_audit_of_estimates(name):
     """No bound may lie above the truth, that of the images' mass included: a DBM's is proven by mean field, a DBN has none."""
     truth, rows, found = TRUTH[name][1], case(name)[0], estimate(name)
     outcomes = [audit_evaluation(MODELS[name], rows, found, truth + off) for off in (0, 5, -5)]
-    assert outcomes[0].verdict == CONSISTENT, outcomes[0].reason
-    assert CONSISTENT not in [outcome.verdict for outcome in outcomes[1:]]
+    assert outcomes[0].verdict == AuditVerdict.CONSISTENT, outcomes[0].reason
+    assert AuditVerdict.CONSISTENT not in [outcome.verdict for outcome in outcomes[1:]]
     for bound in outcomes[0].bounds:
         assert bound.low <= truth + 1e-5
     names = [bound.name for bound in outcomes[0].bounds]

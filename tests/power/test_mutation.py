@@ -417,7 +417,7 @@ GROUPS = {
         ),
         mutant(
             "the best checkpoint is the highest number, trusted or not",
-            "evaluation/training.py: key=lambda n: («found[n].word != NOT_TRUSTED→True», found[n].average.mean)",
+            "evaluation/training.py: key=lambda n: («found[n].word != Verdict.NOT_TRUSTED→True», found[n].average.mean)",
             f"{TRAINING}what_is_not_trusted_is_not_best",
         ),
         mutant(

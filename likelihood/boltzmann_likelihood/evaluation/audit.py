@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, given_effort, target_of
 from boltzmann_likelihood.evaluation.printed import Printed
-from boltzmann_likelihood.evaluation.result import ANNEALING, Evaluation
+from boltzmann_likelihood.evaluation.result import Evaluation, Part
 from boltzmann_likelihood.evaluation.verdict import SMALL, log_z_with_modes
 from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
@@ -34,9 +35,17 @@ from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, weighted_mean
 from paperlib.validation import ArrayLike
 
-IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
+
+class AuditVerdict(StrEnum):
+    """What a claim can be."""
+
+    IMPOSSIBLE = "impossible"
+    NOT_SUPPORTED = "not supported"
+    CONSISTENT = "consistent"
+
+
 #: Exit codes of the command, for scripts.
-EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
+EXIT_CODES = {AuditVerdict.CONSISTENT: 0, AuditVerdict.NOT_SUPPORTED: 3, AuditVerdict.IMPOSSIBLE: 4}
 # Confidence levels of the certified bound and of the estimates' interval.
 _CERTIFIED, _SURE = 0.999, 0.997
 
@@ -71,7 +80,7 @@ class Audit(Printed):
     ----------
     claimed_log_z : float
         The claim, in nats; if a log-probability was claimed, the ln Z that it needs.
-    verdict : str
+    verdict : AuditVerdict
         `impossible`, `not supported` or `consistent`.
     reason : str
         The reason for the verdict, as a sentence.
@@ -93,12 +102,12 @@ class Audit(Printed):
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=3.47)
     <Audit: ln Z = 3.47 is consistent>
-    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-1.0).verdict
-    'impossible'
+    >>> print(audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-1.0).verdict)
+    impossible
     """
 
     claimed_log_z: float
-    verdict: str
+    verdict: AuditVerdict
     reason: str
     bounds: tuple[Bound, ...]
     interval: tuple[float, float]
@@ -233,7 +242,7 @@ def audit_evaluation(
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> images = torch.eye(3)
     >>> found = evaluate(rbm, images)
-    >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
+    >>> [str(audit_evaluation(rbm, images, found, claim).verdict) for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
     model = model_of(model)
@@ -253,7 +262,7 @@ def audit_evaluation(
     claim = claimed_log_z - log_z_offset
     verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
     if mean - claim > tolerance + found.rounding and not found.unnormalized.draws:
-        verdict = IMPOSSIBLE
+        verdict = AuditVerdict.IMPOSSIBLE
         reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
@@ -323,7 +332,7 @@ def _allowed(found: Evaluation) -> float:
         chance = max(chance, 3 * bracket.lower.test_set_std_error) + found.unnormalized.missing
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
     doubts = found.judgement.doubts
-    if doubts and all(doubt.part == ANNEALING for doubt in doubts):
+    if doubts and all(doubt.part == Part.ANNEALING for doubt in doubts):
         reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
         allowed = min(allowed, reached)
     return allowed + SMALL
@@ -335,15 +344,21 @@ def _judge(
     interval: tuple[float, float],
     found: Evaluation,
     tolerance: float,
-) -> tuple[str, str]:
+) -> tuple[AuditVerdict, str]:
     said = f"ln Z = {claim:.2f}"
     for bound in bounds:
         if claim < bound.low - tolerance:
-            return IMPOSSIBLE, f"{said} is below {bound.low:.2f}, what {bound.name} proves."
+            return (
+                AuditVerdict.IMPOSSIBLE,
+                f"{said} is below {bound.low:.2f}, what {bound.name} proves.",
+            )
         if claim > bound.high + tolerance:
-            return IMPOSSIBLE, f"{said} is above {bound.high:.2f}, what {bound.name} proves."
+            return (
+                AuditVerdict.IMPOSSIBLE,
+                f"{said} is above {bound.high:.2f}, what {bound.name} proves.",
+            )
     if found.exact is not None:
-        return CONSISTENT, f"{said} is what enumeration gives."
+        return AuditVerdict.CONSISTENT, f"{said} is what enumeration gives."
     low, high = interval
     where = f"the interval {low:.2f} to {high:.2f} of what is estimated"
     if found.warnings:
@@ -351,6 +366,6 @@ def _judge(
     else:
         how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"
     if low - tolerance <= claim <= high + tolerance:
-        return CONSISTENT, f"{said} lies in {where}{how}."
+        return AuditVerdict.CONSISTENT, f"{said} lies in {where}{how}."
     estimate = f"The estimate is {found.known_log_z[0]:.2f}."
-    return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
+    return AuditVerdict.NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"

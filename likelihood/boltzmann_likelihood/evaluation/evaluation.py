@@ -37,14 +37,13 @@ from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.precision import chain_dtype
 from boltzmann_likelihood.evaluation.result import (
-    NOT_TRUSTED,
-    TRUSTED,
     Effort,
     Evaluation,
     ExactResult,
     FinishedRuns,
     Judgement,
     LogUnnormalized,
+    Verdict,
 )
 from boltzmann_likelihood.evaluation.verdict import find_warnings, impossible, judge
 from boltzmann_likelihood.sources import (
@@ -152,8 +151,8 @@ def evaluate(
     >>> result = evaluate(rbm, binary_images("digits").test)  # 10 hidden units: exact
     >>> print(f"{result.exact.log_z:.2f} {result.exact.test:.2f}")
     51.29 -44.36
-    >>> result.word  # every image is as probable as any other, which is worse than independent pixels
-    'open'
+    >>> print(result.word)  # every image is as probable as any other, which is worse than independent pixels
+    open
     """
     effort = given_effort(minutes, steps, tempering_steps)
     if not 0 <= tolerance < math.inf:
@@ -265,7 +264,7 @@ def enumerate_target(target: Target) -> Evaluation:
         dtype=torch.float64,
         rounding=rounding,
         exact=ExactResult(log_z, mean, error),
-        judgement=Judgement(NOT_TRUSTED if doubts else TRUSTED, doubts),
+        judgement=Judgement(Verdict.NOT_TRUSTED if doubts else Verdict.TRUSTED, doubts),
         start="none needed",
     )
 
@@ -480,7 +479,7 @@ def _estimate_in_time(
         state = generator.get_state()
         shorter = _estimate_all(starts, part_of(effort, share), progress)
         width = max(each.average.interval[1] - each.average.interval[0] for each in shorter)
-        settled = all(each.word == TRUSTED for each in shorter)
+        settled = all(each.word == Verdict.TRUSTED for each in shorter)
         if settled and width <= tolerance:
             enough = replace(part_of(effort, share), tolerance=tolerance)
             return [replace(each, effort=enough) for each in shorter]

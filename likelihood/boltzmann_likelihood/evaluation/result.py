@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import torch
 from torch import Tensor
@@ -16,20 +17,35 @@ from boltzmann_likelihood.sources import Inputs
 from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
 from paperlib.estimators.estimate import interval_of
 
-TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
-#: What might settle a doubt if it had more work.
-TEMPERING, MODES, ANNEALING, HIDDEN = "tempering", "modes", "annealing", "hidden layers"
-NOTHING = "nothing"
+
+class Verdict(StrEnum):
+    """Whether an average test log-probability can be relied on, by the rule of `boltzmann_likelihood.evaluation.verdict`."""
+
+    TRUSTED = "trusted"
+    NOT_TRUSTED = "not trusted"
+    OPEN = "open"
+    TOO_NOISY = "too noisy to tell"
+
+
+class Part(StrEnum):
+    """What might settle a doubt if it had more work."""
+
+    TEMPERING = "tempering"
+    # Runs of parallel tempering from modes.
+    MODES = "modes"
+    ANNEALING = "annealing"
+    # Annealing of hidden layers.
+    HIDDEN = "hidden layers"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
 class Doubt:
     """A warning about the value of parallel tempering, with the verdict that it leads to, and with what work, times which factor, would settle it."""
 
-    word: str
+    word: Verdict
     text: str
-    # Parallel tempering, the runs from modes, annealing, annealing of hidden layers, or nothing.
-    part: str = TEMPERING
+    part: Part = Part.TEMPERING
     # From what was seen; infinite if that cannot be said.
     factor: float = math.inf
 
@@ -38,7 +54,7 @@ class Doubt:
 class Judgement:
     """The verdict on an evaluation, its doubts, and warnings about AIS and RAISE that do not count against the number (`settled`)."""
 
-    word: str
+    word: Verdict
     doubts: tuple[Doubt, ...] = ()
     settled: tuple[str, ...] = ()
 
@@ -306,10 +322,10 @@ class Evaluation(Printed, FinishedRuns):
         return self.judgement.warnings
 
     @property
-    def word(self) -> str:
+    def word(self) -> Verdict:
         """The word of the verdict, one of `trusted`, `not trusted`, `open` and `too noisy to tell`."""
         word = self.judgement.word
-        return OPEN if word == TRUSTED and self.worse_than_baseline else word
+        return Verdict.OPEN if word == Verdict.TRUSTED and self.worse_than_baseline else word
 
     @property
     def advice(self) -> str:
@@ -318,7 +334,7 @@ class Evaluation(Printed, FinishedRuns):
             return ""
         factor, effort = self.judgement.factor, self.effort
         if math.isinf(factor):
-            if any(doubt.part == NOTHING for doubt in self.judgement.doubts):
+            if any(doubt.part == Part.NOTHING for doubt in self.judgement.doubts):
                 return "More time alone is unlikely to help."
             return "How much more time would help cannot be told from this run."
         times = max(2, math.ceil(factor))
@@ -339,7 +355,7 @@ class Evaluation(Printed, FinishedRuns):
     @property
     def trustworthy(self) -> bool:
         """Whether nothing speaks against the result."""
-        return self.word == TRUSTED
+        return self.word == Verdict.TRUSTED
 
     @property
     def known_log_z(self) -> tuple[float, float, float]:

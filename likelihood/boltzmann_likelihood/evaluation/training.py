@@ -38,7 +38,7 @@ from boltzmann_likelihood.evaluation.evaluation import (
     target_of,
 )
 from boltzmann_likelihood.evaluation.printed import Printed
-from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Effort, Evaluation
+from boltzmann_likelihood.evaluation.result import Effort, Evaluation, Verdict
 from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -84,8 +84,8 @@ class CheckpointLikelihood:
     @property
     def told_from_best(self) -> str:
         """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, `no` or `not trusted`."""
-        if self.evaluation.word == NOT_TRUSTED:
-            return NOT_TRUSTED
+        if self.evaluation.word == Verdict.NOT_TRUSTED:
+            return Verdict.NOT_TRUSTED
         return self.behind_best.told_from_zero
 
 
@@ -158,7 +158,7 @@ class TrainingLikelihood(Printed):
         return tuple(
             self.checkpoints[n].name
             for n in reach
-            if n != self.best and found[n].word == NOT_TRUSTED
+            if n != self.best and found[n].word == Verdict.NOT_TRUSTED
         )
 
     @property
@@ -181,7 +181,7 @@ class TrainingLikelihood(Printed):
                 "yes": f"is worse{by}",
                 "on these images": f"is worse on these images, which may be chance for others{by}",
                 "no": f"cannot be told from it{by}",
-                NOT_TRUSTED: f"is {NOT_TRUSTED}",
+                Verdict.NOT_TRUSTED: f"is {Verdict.NOT_TRUSTED}",
             }[other.told_from_best]
             parts.append(f"{other.name} {where} it {word}")
         return "; ".join(parts)
@@ -287,7 +287,7 @@ def evaluate_training(
         if not found:
             raise
         interrupted = True
-    best = max(found, key=lambda n: (found[n].word != NOT_TRUSTED, found[n].average.mean))
+    best = max(found, key=lambda n: (found[n].word != Verdict.NOT_TRUSTED, found[n].average.mean))
     return TrainingLikelihood(
         tuple(
             CheckpointLikelihood(labels[number], each, difference_of(found[best], each))
@@ -357,6 +357,6 @@ def _rounds(
 
 def _could_be_best(found: Mapping[int, Evaluation]) -> list[int]:
     """Those whose interval reaches the best one's, as far as the other numbers can be trusted."""
-    lows = [each.average.interval[0] for each in found.values() if each.word != NOT_TRUSTED]
+    lows = [each.average.interval[0] for each in found.values() if each.word != Verdict.NOT_TRUSTED]
     least = max(lows, default=-math.inf)
     return [number for number, each in found.items() if each.average.interval[1] >= least]
