@@ -393,7 +393,7 @@ def test_what_was_not_used_of_the_files_is_said(folder):
     ],
 )
 def test_a_data_file_is_read_once(folder, monkeypatch, line):
-    """Where the images alone tell which layer is the visible one, and where there are several models, too."""
+    """Also where the images alone tell which layer is visible, and where there are several models."""
     square = {"W": np.eye(4, 6), "one": np.zeros(4), "two": np.zeros(6)}
     np.savez("square.npz", **square)
     np.savez("square2.npz", **square)

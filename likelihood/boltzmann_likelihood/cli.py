@@ -412,7 +412,10 @@ def _options(job: Job, files: ReadFiles) -> dict[str, Any]:
 
 
 def _say_origin(called: str, name: str, files: ReadFiles) -> None:
-    """Print, before the work, where a model is from, and what was changed on the way, of the first one with that of the images."""
+    """Print, before the work, where a model is from, and what was changed on the way.
+
+    What is to be said of the images follows that of the first model.
+    """
     from boltzmann_likelihood.evaluation.report import origin_of
     from boltzmann_likelihood.sources import inputs_of
 

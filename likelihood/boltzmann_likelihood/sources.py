@@ -19,7 +19,7 @@ AS_GIVEN = "images binary as given"
 class ForeignRBM:
     """An RBM as this library represents it, and how it was obtained from the file.
 
-    `evaluate`, `audit`, `compare` and `evaluate_training` take it as they take a model, and their results say what is known of it.
+    Whatever evaluates a model takes it as well, and the result says what is known of it.
 
     Attributes
     ----------
@@ -28,7 +28,8 @@ class ForeignRBM:
     origin : str
         What was read.
     spin_visible : bool
-        Whether the visible units of the model in the file, and the images that belong to it, have values -1 and 1.
+        Whether the visible units of the model in the file, and the images that belong to it, have
+        values -1 and 1.
     log_z_offset : float
         ln Z of the model in the file minus that of `rbm`, in nats; 0 unless units are -1 and 1.
     stored_log_z : float or None
@@ -49,7 +50,8 @@ class ForeignRBM:
 class Images:
     """Binary images, and how they were obtained from the file.
 
-    `evaluate`, `audit`, `compare` and `evaluate_training` take them as they take a tensor, and their results say how they became binary.
+    Whatever takes a tensor of test images takes them as well, and the result says how they became
+    binary.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a result says of the model and the test images that it was made from; empty for what no file was read for.
+    """What a result says of the files that it was made from; empty where there was none.
 
     Attributes
     ----------

@@ -159,8 +159,8 @@ def audit(
     minutes, generator, progress, steps, tempering_steps, weights
         As for `evaluate`.
     log_z_offset : float, optional
-        ln Z of the model that a claimed ln Z is about minus that of `model`, in nats; by default that of a `ForeignRBM`, whose units may have
-        been spins, and otherwise 0.
+        ln Z of the model that a claimed ln Z is about minus that of `model`, in nats; by default
+        that of a `ForeignRBM`, whose units may have been spins, and otherwise 0.
 
     Returns
     -------

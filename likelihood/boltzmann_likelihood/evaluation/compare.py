@@ -108,8 +108,8 @@ def compare(
     Parameters
     ----------
     first, second : RBM, DBM, DBN or ForeignRBM
-        Models, or what `read_model` returns, with the same visible units. If ln p*(v) of a DBM or DBN is an estimate, that estimate is used; what it may lack is part of
-        the intervals.
+        Models, or what `read_model` returns, with the same visible units. If ln p*(v) of a DBM or
+        DBN is an estimate, that estimate is used; what it may lack is part of the intervals.
     test : array, Tensor or Images, shape [N, D]
         Binary test images of any type, at least two.
     train : array, Tensor or Images, shape [any, D], optional
@@ -144,7 +144,8 @@ def compare(
     one, other = model_of(first), model_of(second)
     if one.num_visible != other.num_visible:
         raise InputError(
-            f"second: expected {one.num_visible} visible units, as many as the first model has, got {other.num_visible}"
+            f"second: expected {one.num_visible} visible units, as many as the first model has, "
+            f"got {other.num_visible}"
         )
     effort = given_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, one.device)

@@ -94,7 +94,8 @@ def evaluate(
     model : RBM, DBM, DBN or ForeignRBM
         The model, or what `read_model` returns. Chains walk on its device.
     test : array, Tensor or Images, shape [N, D]
-        Binary test images of any type, at least two, or what `read_images` returns: the result then says how they became binary.
+        Binary test images of any type, at least two, or what `read_images` returns: the result
+        then says how they became binary.
     train : array, Tensor or Images, shape [any, D], optional
         Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
         from the test images, whose means RAISE's annealing model then knows.
@@ -151,7 +152,7 @@ def evaluate(
     >>> result = evaluate(rbm, binary_images("digits").test)  # 10 hidden units: exact
     >>> print(f"{result.exact.log_z:.2f} {result.exact.test:.2f}")
     51.29 -44.36
-    >>> print(result.word)  # every image is as probable as any other, which is worse than independent pixels
+    >>> print(result.word)  # all images are equally probable: worse than independent pixels
     open
     """
     effort = given_effort(minutes, steps, tempering_steps)
@@ -178,7 +179,7 @@ def given_effort(minutes: float, steps: int | None, tempering_steps: int | None)
 
 @dataclass(frozen=True)
 class Target:
-    """A model and its checked images, before anything is run: `evaluate`, `compare`, `audit` and `evaluate_training` start here.
+    """A model and its checked images, before anything is run: every evaluation starts here.
 
     Attributes
     ----------
@@ -224,7 +225,7 @@ def target_of(
     exact: bool = True,
     uniform_start: bool = False,
 ) -> Target:
-    """A model with images and weights that have been checked; arguments and errors as for `evaluate`."""
+    """Check a model, images and weights; arguments and errors as for `evaluate`."""
     inputs = inputs_of(model, test, train)
     model = model_of(model)
     rows = as_binary("test", pixels_of(test), model.num_visible)
@@ -338,7 +339,7 @@ def affordable(start: Start, minutes: float) -> Effort:
 
 
 def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Evaluation:
-    """Estimate with this effort, doubt and judge; 0 steps of parallel tempering stand for the usual number."""
+    """Estimate with this effort, doubt and judge; 0 chain-steps stand for the usual number."""
     target, runs, hidden = start.target, start.runs, start.hidden
     tempering_steps = effort.tempering_steps or runs.usual_tempering_steps(effort.num_steps)
     unnormalized = LogUnnormalized(runs.log_unnormalized)
@@ -362,8 +363,8 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
     remarks: tuple[str, ...] = ()
     if target.dtype == torch.float64:
         remarks = (
-            f"Weights and biases add up to {target.model.sum_of_parameters:.1g}, too much for the digits of float32: everything was computed in "
-            "float64, which takes longer.",
+            f"Weights and biases add up to {target.model.sum_of_parameters:.1g}, too much for the "
+            "digits of float32: everything was computed in float64, which takes longer.",
         )
     return _evaluation(
         target,
@@ -468,7 +469,7 @@ def evaluate_alike(
 def _estimate_in_time(
     starts: Sequence[Start], minutes: float, progress: bool | None, tolerance: float
 ) -> list[Evaluation]:
-    """Estimates with one effort that narrows all intervals to the tolerance, if the minutes allow it."""
+    """Estimates with one effort, which narrows all intervals to the tolerance if it can."""
     generator = starts[0].generator
     share = _FIRST_SHARE if tolerance else 0.0
     efforts = [affordable(start, (1 - share) * minutes / len(starts)) for start in starts]

@@ -1,4 +1,4 @@
-"""Results print themselves: in words wherever they are printed, and in one line inside of something else."""
+"""Results print themselves: as a report in words, and in one line inside of something else."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from functools import singledispatch
 
 @singledispatch
 def report_on(result: object) -> str:
-    """The report on a result in words, for a terminal; `boltzmann_likelihood.evaluation.report` has one for each kind."""
+    """The report on a result in words, for a terminal.
+
+    `boltzmann_likelihood.evaluation.report` has one for each kind of result.
+    """
     raise NotImplementedError(type(result))
 
 
 class Printed:
-    """A result that is printed as its report, by `print` and by Jupyter, and whose `repr` is one line."""
+    """A result that `print` and Jupyter show as its report, and whose `repr` is one line."""
 
     def __str__(self) -> str:
         return report_on(self)

@@ -1,4 +1,4 @@
-"""Results in words, for machines, and as one line to quote: everything that is said here is in the result."""
+"""Results in words, for machines, and as one line to quote."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def round_trips(tempering: TemperingEstimate) -> str:
 
 
 def describe(result: Evaluation | Audit | Comparison | TrainingLikelihood) -> str:
-    """The result in words, as `print` shows it: what was read from files, the numbers, the verdict and, for an evaluation, a line to quote.
+    """The result in words, as `print` shows it, with what was read from files.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def describe(result: Evaluation | Audit | Comparison | TrainingLikelihood) -> st
 
 
 def origin_of(called: str, inputs: Inputs, *notes: str) -> str:
-    """Where a model is from, and what was changed on the way or not used, of it and of the images."""
+    """Where a model is from, and what was changed on the way or not used; further notes follow."""
     notes = (*inputs.notes, *notes)
     changed = f" ({'; '.join(notes)})" if notes else ""
     return f"{called}: {inputs.origin}{changed}"
@@ -121,7 +121,7 @@ def _(training: TrainingLikelihood) -> str:
 
 
 def describe_evaluation(evaluation: Evaluation) -> str:
-    """An evaluation in words, at most 15 lines if it is trusted and 20 otherwise; `as_dict` has the rest."""
+    """An evaluation in words: at most 15 lines if it is trusted, and 20 otherwise."""
     counted = _total_weight(evaluation)
     if evaluation.known_images:
         counted += f", {evaluation.known_images:,} of them training images"

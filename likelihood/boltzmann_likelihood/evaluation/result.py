@@ -19,7 +19,10 @@ from paperlib.estimators.estimate import interval_of
 
 
 class Verdict(StrEnum):
-    """Whether an average test log-probability can be relied on, by the rule of `boltzmann_likelihood.evaluation.verdict`."""
+    """Whether an average test log-probability can be relied on.
+
+    `boltzmann_likelihood.evaluation.verdict` has the rule.
+    """
 
     TRUSTED = "trusted"
     NOT_TRUSTED = "not trusted"
@@ -267,7 +270,8 @@ class Evaluation(Printed, FinishedRuns):
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
     inputs : Inputs
-        How the images became binary, what the model was read from, and what of the files was changed or not used.
+        How the images became binary, what the model was read from, and what of the files was
+        changed or not used.
 
     Examples
     --------

@@ -125,7 +125,7 @@ class TrainingLikelihood(Printed):
 
     @property
     def summary(self) -> str:
-        """The number of checkpoints, and the best one with its average and verdict, in a few words."""
+        """How many checkpoints there are, and the best one, its average and verdict."""
         best = self.checkpoints[self.best]
         count = f"{len(self.checkpoints)} checkpoints"
         average = f"{best.average.mean:.2f} nats"
@@ -133,7 +133,7 @@ class TrainingLikelihood(Printed):
 
     @property
     def stored_log_z(self) -> dict[str, float]:
-        """ln Z by the names of the checkpoints whose file states one, in nats, of the model with units 0 and 1."""
+        """ln Z that the files state, in nats, of the models with units 0 and 1, by their names."""
         inputs = {each.name: each.evaluation.inputs for each in self.checkpoints}
         return {
             name: each.stored_log_z - each.log_z_offset
@@ -206,7 +206,8 @@ def evaluate_training(
     Parameters
     ----------
     models : sequence of RBM, DBM, DBN or ForeignRBM
-        Checkpoints, such as `read_checkpoints` returns them, with the same visible units, in the order of training.
+        Checkpoints, such as `read_checkpoints` returns them, with the same visible units, in the
+        order of training.
     test, train, weights, generator, progress
         As for `evaluate`. Validation images if a checkpoint is to be chosen.
     names : sequence of str, optional
@@ -301,7 +302,10 @@ def evaluate_training(
 
 
 class _Starts(dict[int, Start]):
-    """Where the chains of each checkpoint start, found when it is first asked for, since that draws random numbers."""
+    """Where the chains of each checkpoint start.
+
+    Finding that draws random numbers, so it is done when a checkpoint is first run.
+    """
 
     def __init__(self, targets: Mapping[int, Target], generator: torch.Generator) -> None:
         super().__init__()

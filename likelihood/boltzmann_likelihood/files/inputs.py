@@ -151,17 +151,18 @@ class RowsFile:
     def rows(
         self, fewest_axes: int = 2, widths: Collection[int] = ()
     ) -> tuple[np.ndarray, tuple[str, ...]]:
-        """The one array in the file, with all dimensions but the first flattened into one, and what was not used of the file.
+        """The one array in the file, [N, values], and what was not used of the file.
 
-        `widths` are the numbers of values that a row may have, where they are known: a column of labels is left out only if it is one too many.
+        `widths` are the numbers of values that a row may have, where they are known: a column of
+        labels is left out only if it is one too many.
         """
         name, location = self.name, self._location
         key, entry = self._chosen(fewest_axes, widths)
         array = _as_array(name, key, entry)
         if array.dtype.kind == "U":
             raise InputError(
-                f"{name}: expected numbers in {self.path}, got letters: a model of bits takes no sequences; of strings of bits, make a row of "
-                "numbers each"
+                f"{name}: expected numbers in {self.path}, got letters: a model of bits takes no "
+                "sequences; of strings of bits, make a row of numbers each"
             )
         if array.dtype.kind not in "biuf":
             inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
@@ -262,8 +263,9 @@ def read_images(
     Returns
     -------
     Images
-        Their `pixels` are a tensor [N, D] of uint8; bytes 0 and 1 from a `.npy` file are mapped into memory and not copied. Their `notes` say
-        what in the file was left out: the header of a table, or a column of labels.
+        Their `pixels` are a tensor [N, D] of uint8; bytes 0 and 1 from a `.npy` file are mapped
+        into memory and not copied. Their `notes` say what in the file was left out: the header of
+        a table, or a column of labels.
 
     Raises
     ------
@@ -300,7 +302,7 @@ def images_of(
     spins: bool = False,
     threshold: float | None = None,
 ) -> Images:
-    """Binary images from a file that may have been read before; arguments, errors and result as for `read_images`."""
+    """`read_images` from a file that may have been read before."""
     name, path = file.name, file.path
     array, notes = file.rows(widths=(width,))
     if binarize_seed is not None and threshold is not None:
