@@ -283,7 +283,7 @@ class Evaluation(Printed, FinishedRuns):
     >>> result.num_images, result.runs, result.warnings
     (2, (), ())
     >>> result
-    <Evaluation: RBM with 3 visible and 2 hidden units, 2 test images, -2.08 nats, trusted>
+    <Evaluation: RBM with 3 visible and 2 hidden units, 2 test images, -2.08 nats, open>
     >>> result.inputs.binarization
     'images binary as given'
     """

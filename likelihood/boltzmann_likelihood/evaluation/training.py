@@ -114,7 +114,7 @@ class TrainingLikelihood(Printed):
     >>> found.checkpoints[found.best].name, found.trustworthy, found.as_good
     ('steep', True, ())
     >>> found
-    <TrainingLikelihood: 2 checkpoints, steep is best, -0.73 nats, trusted>
+    <TrainingLikelihood: 2 checkpoints, steep is best, -1.05 nats, trusted>
     """
 
     checkpoints: tuple[CheckpointLikelihood, ...]
