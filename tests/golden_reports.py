@@ -97,6 +97,9 @@ CASES = {
             "audit small.npz --data small.npy --claimed-log-prob -4.5 --tolerance 1"
         ),
         "exact, ln Z that the archive stores": Case("audit spins.h5 --data spins.npy"),
+        "exact, grey images binarised": Case(
+            "audit small.npz --data grey.npy --train grey-train.npy --binarize 3 --claimed-log-z 9"
+        ),
         "estimated, consistent": Case(
             f"audit wide.npz --data wide.npy --claimed-log-z 46.5 {FEW} --seed 3", SINGLE
         ),
@@ -118,6 +121,9 @@ CASES = {
         "exact": Case("compare small.npz other.npz --data small.npy --train small-train.npy"),
         "exact DBM and RBM, weights of images": Case(
             "compare dbm.safetensors small.npz --data small.npy --weights weights.npy"
+        ),
+        "exact, grey images with a threshold": Case(
+            "compare small.npz other.npz --data grey.npy --threshold 0.5"
         ),
         "same model": Case("compare small.npz copy.pt --data small.npy"),
         "estimated in float64": Case(

@@ -14,19 +14,12 @@ from boltzmann_companion.studies.study import CASES, study_images
 from boltzmann_likelihood import planted
 from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
 from boltzmann_likelihood.evaluation.audit import (
-    CONSISTENT,
     EXIT_CODES,
-    IMPOSSIBLE,
-    NOT_SUPPORTED,
+    AuditVerdict,
 )
 from boltzmann_likelihood.evaluation.evaluation import AnnealingRuns
 from boltzmann_likelihood.evaluation.report import describe_comparison
-from boltzmann_likelihood.evaluation.result import (
-    NOT_TRUSTED,
-    AnnealingRun,
-    Doubt,
-    Judgement,
-)
+from boltzmann_likelihood.evaluation.result import AnnealingRun, Doubt, Judgement, Verdict
 from paperlib.errors import InputError
 from paperlib.estimators import (
     PartitionEstimate,
@@ -59,7 +52,13 @@ def audited(rbm, test, **claim):
 
 @pytest.mark.parametrize(
     ("off", "verdict"),
-    [(0, CONSISTENT), (0.09, CONSISTENT), (-0.09, CONSISTENT), (0.2, IMPOSSIBLE), (-5, IMPOSSIBLE)],
+    [
+        (0, AuditVerdict.CONSISTENT),
+        (0.09, AuditVerdict.CONSISTENT),
+        (-0.09, AuditVerdict.CONSISTENT),
+        (0.2, AuditVerdict.IMPOSSIBLE),
+        (-5, AuditVerdict.IMPOSSIBLE),
+    ],
 )
 def test_enumeration(off, verdict):
     found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=log_z(SMALL) + off)
@@ -71,15 +70,15 @@ def test_a_log_probability_is_a_log_z():
     test = draws(SMALL, 20, 1)
     truth = (SMALL.log_unnormalized(test) - log_z(SMALL)).mean().item()
     right = audited(SMALL, test, claimed_log_prob=truth)
-    assert right.verdict == CONSISTENT
+    assert right.verdict == AuditVerdict.CONSISTENT
     assert right.claimed_log_z == pytest.approx(log_z(SMALL), abs=1e-9)
-    assert audited(SMALL, test, claimed_log_prob=truth + 5).verdict == IMPOSSIBLE
+    assert audited(SMALL, test, claimed_log_prob=truth + 5).verdict == AuditVerdict.IMPOSSIBLE
 
 
 @pytest.mark.parametrize("claim", [0.3, 24.0])
 def test_an_average_above_0_is_impossible_before_all_else(claim):
     found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_prob=claim)
-    assert found.verdict == IMPOSSIBLE
+    assert found.verdict == AuditVerdict.IMPOSSIBLE
     assert found.reason.startswith(
         f"An average log-probability of {claim:.2f} is impossible: ln p(v)"
     )
@@ -101,12 +100,12 @@ def test_the_reason_is_what_is_known_and_no_guess(off):
 def test_what_is_not_supported_gives_the_estimate_and_says_why_the_interval_is_wide():
     test = draws(SMALL, 50, 1)
     wrong = audited(SMALL, test, claimed_log_z=TRUTH + 4)
-    assert wrong.verdict == NOT_SUPPORTED
+    assert wrong.verdict == AuditVerdict.NOT_SUPPORTED
     assert wrong.reason.endswith(f"The estimate is {wrong.evaluation.known_log_z.value:.2f}.")
     assert "wider than that of evaluate: 99.7 %, and half a nat on either side" in wrong.reason
     # below what is proven, or even below ln p*(v) of the images
     low = audit_evaluation(SMALL, test, wrong.evaluation, TRUTH - 5)
-    assert low.verdict == IMPOSSIBLE
+    assert low.verdict == AuditVerdict.IMPOSSIBLE
     assert "below" in low.reason or "ln p(v) is at most 0" in low.reason
 
 
@@ -164,13 +163,18 @@ def test_three_claims(name):
     found = evaluate(rbm, test, train, generator=seeded_generator(24), **effort)
     for off in (0, 5, -5):
         claim = audit_evaluation(rbm, test, found, truth + off)
-        assert (claim.verdict == CONSISTENT) == (off == 0), claim
+        assert (claim.verdict == AuditVerdict.CONSISTENT) == (off == 0), claim
 
 
 @pytest.mark.usefixtures("_estimated")
 @pytest.mark.parametrize(
     ("factor", "num_images", "verdict"),
-    [(10, 2, CONSISTENT), (6, 3, CONSISTENT), (100, 2, NOT_SUPPORTED), (100, 20, NOT_SUPPORTED)],
+    [
+        (10, 2, AuditVerdict.CONSISTENT),
+        (6, 3, AuditVerdict.CONSISTENT),
+        (100, 2, AuditVerdict.NOT_SUPPORTED),
+        (100, 20, AuditVerdict.NOT_SUPPORTED),
+    ],
 )
 def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most(factor, num_images, verdict):
     """RAISE is exact, and gives each image `factor` times the probability that the model gives it.
@@ -194,9 +198,9 @@ def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most(factor, nu
         estimated,
         runs=(run,),
         tempering=replace(estimated.tempering, log_z=low, lower_bound=None),
-        judgement=Judgement(NOT_TRUSTED, (Doubt(NOT_TRUSTED, "Few round trips."),)),
+        judgement=Judgement(Verdict.NOT_TRUSTED, (Doubt(Verdict.NOT_TRUSTED, "Few round trips."),)),
     )
-    assert (factor**-num_images > 0.003) == (verdict == CONSISTENT)
+    assert (factor**-num_images > 0.003) == (verdict == AuditVerdict.CONSISTENT)
     assert audit_evaluation(SMALL, images, wrong, TRUTH).verdict == verdict
 
 
@@ -206,7 +210,7 @@ def test_mass_of_distinct_images():
     found = audited(SMALL, torch.cat([STATES, STATES]), claimed_log_z=log_z(SMALL))
     [mass] = [bound for bound in found.bounds if bound.name == "the mass of the test images"]
     assert mass.low == pytest.approx(log_z(SMALL), abs=1e-9)
-    assert found.verdict == CONSISTENT
+    assert found.verdict == AuditVerdict.CONSISTENT
 
 
 @pytest.mark.parametrize("hidden", [0, 30])
@@ -285,8 +289,8 @@ def test_one_model_is_evaluated_once():
 def test_what_a_warning_takes_back_is_not_said(same):
     found = compare(SMALL, SMALL if same else random_rbm(8, 5, seed=9), draws(SMALL, 400, 5))
     assert (found.wins is None) == same
-    doubt = Doubt(NOT_TRUSTED, "A mode may be missing.")
-    doubted = replace(found.first, judgement=Judgement(NOT_TRUSTED, (doubt,)))
+    doubt = Doubt(Verdict.NOT_TRUSTED, "A mode may be missing.")
+    doubted = replace(found.first, judgement=Judgement(Verdict.NOT_TRUSTED, (doubt,)))
     found = replace(found, first=doubted)
     assert found.wins is None
     said = describe_comparison(found)
@@ -313,7 +317,9 @@ def folder(folder):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("off", "verdict"), [(0, CONSISTENT), (5, IMPOSSIBLE)])
+@pytest.mark.parametrize(
+    ("off", "verdict"), [(0, AuditVerdict.CONSISTENT), (5, AuditVerdict.IMPOSSIBLE)]
+)
 def test_audit_command(off, verdict):
     claim = log_z(SMALL) + off
     line = f"audit m.npz --data t.npy --claimed-log-z {claim}"
@@ -332,7 +338,7 @@ def test_audit_of_what_an_archive_says(folder):
     np.save("spins.npy", (2 * STATES[::3] - 1).numpy())
     run("audit RBM.h5 --data spins.npy")
     wrong = f"audit RBM.h5 --data spins.npy --claimed-log-z {truth - 5}"
-    run(wrong, EXIT_CODES[IMPOSSIBLE])
+    run(wrong, EXIT_CODES[AuditVerdict.IMPOSSIBLE])
 
 
 @pytest.mark.usefixtures("folder")

@@ -12,7 +12,7 @@ import torch
 from writers import as_hdf5, as_idx, as_mat, as_matlab_73, as_npy, as_npz, as_pt, zipped
 
 from boltzmann_likelihood.files import read_images
-from boltzmann_likelihood.files.inputs import read_rows
+from boltzmann_likelihood.files.inputs import RowsFile
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
 
@@ -134,7 +134,7 @@ READ = {
 @pytest.mark.parametrize(("content", "member"), READ.values(), ids=READ)
 def test_read(tmp_path, content, member):
     (tmp_path / "t").write_bytes(content)
-    found = read_images("data", f"{tmp_path}/t{member}", D)
+    found = read_images("data", f"{tmp_path}/t{member}", D).pixels
     assert found.dtype == torch.uint8
     np.testing.assert_array_equal(found, X)
 
@@ -146,31 +146,31 @@ def test_images_that_compress_well(tmp_path, kind):
     content = compressed(rows, compression="gzip")
     (tmp_path / "t").write_bytes(content)
     assert kind == "?" or rows.nbytes > 60 * len(content)
-    np.testing.assert_array_equal(read_images("data", tmp_path / "t", 784), rows)
+    np.testing.assert_array_equal(read_images("data", tmp_path / "t", 784).pixels, rows)
 
 
 @pytest.mark.parametrize("first", ["", NUMBERED, MANGLED])
 @pytest.mark.parametrize("options", [{"threshold": 0.5}, {"binarize_seed": 0}])
 def test_a_header_is_no_image(tmp_path, first, options):
     (tmp_path / "t").write_bytes(table(X, first))
-    said = []
-    found = read_images("data", tmp_path / "t", D, left_out=said.append, **options)
-    np.testing.assert_array_equal(found, X)
-    assert said == (["data: the first line is a header and was left out"] if first else [])
+    found = read_images("data", tmp_path / "t", D, **options)
+    np.testing.assert_array_equal(found.pixels, X)
+    assert found.notes == (("data: the first line is a header and was left out",) if first else ())
 
 
 @pytest.mark.parametrize("options", [{"threshold": 99}, {"binarize_seed": 0}])
 def test_a_header_of_grey_levels(tmp_path, options):
     """With few columns it may be an image: the user is asked, and both answers are right."""
     wide = np.repeat(GREY, 3, 1)
-    right = read_images("data", write(tmp_path, as_npy(wide)), 18, **options)
+    right = read_images("data", write(tmp_path, as_npy(wide)), 18, **options).pixels
     numbered = table(wide, ",".join(map(str, range(18))) + "\n")
-    np.testing.assert_array_equal(read_images("data", write(tmp_path, numbered), 18, **options), right)  # fmt: skip
+    found = read_images("data", write(tmp_path, numbered), 18, **options)
+    np.testing.assert_array_equal(found.pixels, right)
     for first in (NUMBERED, MANGLED):
         with pytest.raises(InputError, match=r"plainly a header or plainly an image.*remove a header"):  # fmt: skip
             read_images("data", write(tmp_path, table(GREY, first)), D, **options)
     found = read_images("data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options)  # fmt: skip
-    assert len(found) == 41
+    assert len(found.pixels) == 41
 
 
 def write(folder, content):
@@ -179,10 +179,10 @@ def write(folder, content):
 
 
 def test_one_row_is_no_header(tmp_path):
-    weights = read_rows("weights", write(tmp_path, b"1,2,3\n"), fewest_axes=1)
+    weights, _ = RowsFile("weights", write(tmp_path, b"1,2,3\n")).rows(fewest_axes=1)
     np.testing.assert_array_equal(weights, [[1, 2, 3]])
     for row in ("0,1", "0,1,0", "1,0,2", "-1,0,1"):
-        rows = read_rows("data", write(tmp_path, f"{row}\n{row}\n".encode()))
+        rows, _ = RowsFile("data", write(tmp_path, f"{row}\n{row}\n".encode())).rows()
         assert len(rows) == 2
 
 
@@ -245,7 +245,7 @@ def test_refused(tmp_path, case):
 def test_mat_files_of_version_4(tmp_path):
     """Which are told by their names alone."""
     (tmp_path / "t.mat").write_bytes(as_mat({"x": X.astype(float)}, format="4"))
-    np.testing.assert_array_equal(read_images("data", tmp_path / "t.mat", D), X)
+    np.testing.assert_array_equal(read_images("data", tmp_path / "t.mat", D).pixels, X)
 
 
 @pytest.mark.parametrize(
@@ -275,10 +275,10 @@ def test_scales(tmp_path):
     """Where it is not clear what is white, the user is asked."""
     for scaled in (GREY.astype(np.uint8), GREY, GREY.astype(float), GREY / 255):
         found = read_images("data", write(tmp_path, as_npy(scaled)), D, binarize_seed=3)
-        np.testing.assert_array_equal(found, binarize(GREY / 255, 3))
+        np.testing.assert_array_equal(found.pixels, binarize(GREY / 255, 3))
     sixteen = np.minimum(GREY // 15, 16)
     path = write(tmp_path, as_npy(sixteen))
-    np.testing.assert_array_equal(read_images("data", path, D, threshold=8), sixteen > 8)
+    np.testing.assert_array_equal(read_images("data", path, D, threshold=8).pixels, sixteen > 8)
     for message, options in (
         (r"not clear which value is white: divide by it \(by 16", {"binarize_seed": 3}),
         ("threshold: expected a number from 0 to below 16", {"threshold": 16}),
@@ -294,7 +294,7 @@ def test_spins_are_still_told(tmp_path):
         read_images("data", write(tmp_path, as_npy(spins)), D)
     for numbers in (spins, X):
         found = read_images("data", write(tmp_path, as_npy(numbers)), D, spins=True)
-        np.testing.assert_array_equal(found, X)
+        np.testing.assert_array_equal(found.pixels, X)
     spins[0, 0] = 0
     for of_spins, message in ((False, ""), (True, "expected -1 and 1 throughout.*")):
         with pytest.raises(InputError, match=f"{message}missing value .*have to be complete"):
@@ -310,7 +310,7 @@ def test_no_advice_makes_a_number_of_missing_values(tmp_path, missing, options):
         read_images("data", write(tmp_path, as_npy(rated)), D, **options)
     complete = ~(rated == missing).any(1)
     found = read_images("data", write(tmp_path, as_npy(rated[complete])), D, **options)
-    np.testing.assert_array_equal(found, X[complete])
+    np.testing.assert_array_equal(found.pixels, X[complete])
 
 
 # ---- models
@@ -320,7 +320,8 @@ def test_no_advice_makes_a_number_of_missing_values(tmp_path, missing, options):
 def test_cells_tell_which_layer_is_visible(tmp_path, member):
     """As all images do: where neither the names of biases nor a width that is known help."""
     (tmp_path / "t").write_bytes(as_mat({"dat": cells(SQUARES)}))
-    assert read_rows("data", f"{tmp_path}/t{member}").shape == (40, D)
+    rows, _ = RowsFile("data", f"{tmp_path}/t{member}").rows()
+    assert rows.shape == (40, D)
 
 
 # ---- sequences
@@ -371,7 +372,7 @@ def test_a_header_that_begins_like_sequences_is_none(tmp_path):
         length = next(n for n in range(len(header), len(header) + 256) if n % 256 == sign)
         content = length.to_bytes(8, "little") + header.ljust(length) + bytes(X[:2].tobytes())
         found = read_images("data", write(tmp_path, content), D)
-        np.testing.assert_array_equal(found, X[:2])
+        np.testing.assert_array_equal(found.pixels, X[:2])
 
 
 # ---- paths

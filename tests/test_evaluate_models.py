@@ -11,8 +11,8 @@ from evaluations import recorded, run
 
 from boltzmann_likelihood.evaluation import audit, audit_evaluation, compare, evaluate
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
-from boltzmann_likelihood.evaluation.audit import CONSISTENT
-from boltzmann_likelihood.evaluation.evaluation import Preparation
+from boltzmann_likelihood.evaluation.audit import AuditVerdict
+from boltzmann_likelihood.evaluation.evaluation import affordable, find_start, target_of
 from boltzmann_likelihood.evaluation.report import as_dict, describe
 from paperlib.annealing import start_bias
 from paperlib.errors import InputError
@@ -165,8 +165,8 @@ def test_audit_of_estimates(name):
     """No bound may lie above the truth, that of the images' mass included: a DBM's is proven by mean field, a DBN has none."""
     truth, rows, found = TRUTH[name][1], case(name)[0], estimate(name)
     outcomes = [audit_evaluation(MODELS[name], rows, found, truth + off) for off in (0, 5, -5)]
-    assert outcomes[0].verdict == CONSISTENT, outcomes[0].reason
-    assert CONSISTENT not in [outcome.verdict for outcome in outcomes[1:]]
+    assert outcomes[0].verdict == AuditVerdict.CONSISTENT, outcomes[0].reason
+    assert AuditVerdict.CONSISTENT not in [outcome.verdict for outcome in outcomes[1:]]
     for bound in outcomes[0].bounds:
         assert bound.low <= truth + 1e-5
     names = [bound.name for bound in outcomes[0].bounds]
@@ -217,8 +217,7 @@ def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
         AnnealingRuns, "affordable_tempering_steps", lambda _, seconds: given.append(seconds)
     )
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda _, seconds: given.append(seconds))
-    prepared = Preparation(MODELS["DBM"], case("DBM")[0], generator=seeded_generator(1))
-    prepared.start()
-    prepared.affordable(1.0)
+    start = find_start(target_of(MODELS["DBM"], case("DBM")[0]), seeded_generator(1))
+    affordable(start, 1.0)
     # a third of what is left, and the rest but for the runs from modes
     assert given == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])

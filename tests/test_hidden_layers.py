@@ -9,7 +9,7 @@ from enumeration import all_states, assert_rates, random_dbm, random_rbm
 
 from boltzmann_companion.studies.study import _PARTS, DeepCase, holds_truth, study
 from boltzmann_likelihood.evaluation import audit_evaluation, compare, evaluate
-from boltzmann_likelihood.evaluation.audit import CONSISTENT, IMPOSSIBLE
+from boltzmann_likelihood.evaluation.audit import AuditVerdict
 from boltzmann_likelihood.evaluation.hidden_layers import HiddenLayers
 from boltzmann_likelihood.evaluation.result import LogUnnormalized
 from boltzmann_likelihood.evaluation.verdict import judge, shortfall
@@ -241,7 +241,7 @@ def test_only_an_exact_average_above_0_is_impossible():
     found = evaluate(model, images, steps=32, generator=seeded_generator(6), progress=False)
     assert found.unnormalized.draws > 0
     values = torch.full((2,), log_z + 0.3).double()
-    for draws, verdict in ((found.unnormalized.draws, CONSISTENT), (0, IMPOSSIBLE)):
+    for draws, verdict in ((found.unnormalized.draws, AuditVerdict.CONSISTENT), (0, AuditVerdict.IMPOSSIBLE)):
         by_draws = LogUnnormalized(values, draws=draws)
         audited = audit_evaluation(model, images, replace(found, unnormalized=by_draws), log_z)
         assert audited.verdict == verdict

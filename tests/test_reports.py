@@ -1,6 +1,7 @@
 """What `evaluate`, `audit` and `compare` say: runs that repeat to the digit, a number to quote, baselines, files that hold it all."""
 
 import hashlib
+import html
 import sys
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from evaluations import SMALL, draws, log_z_of_spins, recorded, run
 from writers import as_rbms
 
 from boltzmann_companion.recipes import load_model
-from boltzmann_likelihood.evaluation import evaluate, quote
+from boltzmann_likelihood.evaluation import audit, compare, evaluate, evaluate_training, quote
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
 from boltzmann_likelihood.evaluation.audit import EXIT_CODES
 from boltzmann_likelihood.evaluation.baselines import baselines_of
@@ -20,6 +21,8 @@ from boltzmann_likelihood.evaluation.picture import plot
 from boltzmann_likelihood.evaluation.report import as_dict, describe
 from boltzmann_likelihood.evaluation.result import Doubt, Judgement
 from boltzmann_likelihood.evaluation.verdict import rounded_up
+from boltzmann_likelihood.files import inputs, read_images, read_model
+from boltzmann_likelihood.files.stored import read_stored
 from boltzmann_likelihood.provenance import code_version, repository_state
 from paperlib import __version__
 from paperlib.datasets import binary_images
@@ -153,7 +156,8 @@ def test_quote_of_an_estimate(found):
     assert said[first].endswith(f"{low:.2f} to {high:.2f}")
     assert as_dict(found)["quote"] == line
     assert as_dict(found)["average"]["std_error_over_images"] == found.average.image_std_error
-    used = quote(replace(found, seed=None), "images binarised once with seed 4")
+    inputs = replace(found.inputs, binarization="images binarised once with seed 4")
+    used = quote(replace(found, seed=None, inputs=inputs))
     assert "seed unknown" in used
     assert "images binarised once with seed 4" in used
 
@@ -288,6 +292,123 @@ def test_binarised_images_are_said(folder, option, name, value, said):
     output, record = recorded(f"evaluate m.npz --data grey.npy {option}")
     assert said in " ".join(output.split())
     assert record["run"][name] == value
+    audited = stored(f"audit m.npz --data grey.npy --claimed-log-z 9 {option}")
+    compared = stored(f"compare m.npz other.npz --data grey.npy {option}")
+    # The other model is worse than independent pixels, so that there is nothing to quote.
+    quotes = [record["quote"], audited["evaluation"]["quote"], compared["first"]["quote"]]
+    assert all(f"; {said}; " in line for line in quotes)
+    for run_record in (record["run"], audited["run"], compared["run"]):
+        assert run_record["binarization"] == said
+
+
+# ---- printing
+
+
+def printed(result):
+    """What every result does when it is printed; its report."""
+    assert str(result) == describe(result)
+    name = type(result).__name__
+    assert repr(result) == f"<{name}: {result.summary}>"
+    assert len(repr(result)) < 120
+    assert "\n" not in repr(result)
+    page = result._repr_html_()
+    assert page.startswith("<pre")
+    assert html.unescape(page.partition(">")[2]) == f"{result}</pre>"
+    return str(result).splitlines()
+
+
+@pytest.mark.usefixtures("folder")
+def test_results_print_themselves():
+    """With what was read from files, and as the command prints it."""
+    np.save("grey.npy", np.load("t.npy") * 0.99)
+    model, other = read_model("m.npz"), read_model("other.npz")
+    images = read_images("data", "grey.npy", 8, threshold=0.5)
+    options = {"progress": False}
+    line = "m.npz --data grey.npy --threshold 0.5"
+    results = {
+        f"evaluate {line}": evaluate(model, images, **options),
+        f"audit {line} --claimed-log-z 9": audit(model, images, claimed_log_z=9, **options),
+        f"compare m.npz other.npz {line.removeprefix('m.npz')}": compare(
+            model, other, images, **options
+        ),
+        f"training m.npz other.npz {line.removeprefix('m.npz')}": evaluate_training(
+            [model, other], images, names=["m.npz", "other.npz"], **options
+        ),
+    }
+    for command, result in results.items():
+        assert printed(result) == run(command, *EXIT_CODES.values()).splitlines()
+        assert "m.npz" in str(result).splitlines()[0]
+
+
+def test_a_model_that_is_no_file_is_printed_without_one(found):
+    report = printed(found)
+    assert report[0].startswith("RBM with 8 visible and 5 hidden units, 60 test images")
+    assert "images binary as given" in " ".join(report[-5:])
+    assert repr(found) == (
+        "<Evaluation: RBM with 8 visible and 5 hidden units, 60 test images, "
+        f"{found.average.mean:.2f} nats, trusted>"
+    )
+
+
+def test_signs_of_html_in_a_report_are_text(found):
+    remark = replace(found, remarks=("<b> & co",))
+    assert "&lt;b&gt; &amp; co" in remark._repr_html_()
+    assert "<b>" not in remark._repr_html_()
+
+
+def test_what_was_not_used_of_the_files_is_said(folder):
+    """Of the model's file, and of those of test and training images."""
+    rows = np.load("t.npy").tolist()
+    table = "\n".join(",".join(map(str, row)) for row in (list("abcdefgh"), *rows))
+    (folder / "t.csv").write_text(table)
+    test, train = (read_images(name, "t.csv", 8) for name in ("data", "train"))
+    archive = as_rbms(SMALL.tensors().values(), "IIRBM", log_z=9)
+    (folder / "RBM.h5").write_bytes(archive)
+    model = read_model("RBM.h5")
+    assert model.notes
+    result = evaluate(model, test, train)
+    assert result.inputs.notes == model.notes
+    assert result.inputs.image_notes == (
+        "data: the first line is a header and was left out",
+        "train: the first line is a header and was left out",
+    )
+    assert (result.inputs.spin_visible, result.inputs.stored_log_z) == (True, 9)
+    assert result.inputs.log_z_offset == model.log_z_offset != 0
+    first = str(result).splitlines()[0]
+    notes = "; ".join([*model.notes, *result.inputs.image_notes])
+    assert first == f"Model: {model.origin} ({notes})"
+    # the claim is about the model in the file, without a word about its offset
+    truth = log_z_of_spins(SMALL)
+    assert audit(model, test, claimed_log_z=truth).verdict == "consistent"
+    assert audit(model, test, claimed_log_z=truth - model.log_z_offset).verdict == "impossible"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evaluate m.npz --data t.npy",
+        "evaluate square.npz --data s.npy --train s2.npy",
+        "compare square.npz square.npz --data s.npy",
+        "training square.npz square2.npz --data s.npy",
+    ],
+)
+def test_a_data_file_is_read_once(folder, monkeypatch, line):
+    """Also where the images alone tell which layer is visible, and where there are several models."""
+    square = {"W": np.eye(4, 6), "one": np.zeros(4), "two": np.zeros(6)}
+    np.savez("square.npz", **square)
+    np.savez("square2.npz", **square)
+    np.save("s.npy", np.eye(6)[:4] * 1.0)
+    np.save("s2.npy", np.eye(6))
+    read = []
+
+    def counted(name, path):
+        read.append(str(path))
+        return read_stored(name, path)
+
+    monkeypatch.setattr(inputs, "read_stored", counted)
+    run(line)
+    images = [path for path in read if path in ("t.npy", "s.npy", "s2.npy")]
+    assert sorted(images) == sorted(set(images)) != []
 
 
 def test_test_images_from_the_training_set_are_said():

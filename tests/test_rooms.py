@@ -37,6 +37,7 @@ ROOMS = [
     {"paperlib.estimators"},
     {"boltzmann_likelihood.provenance", "boltzmann_likelihood.cluster"},
     {"boltzmann_likelihood.store"},
+    {"boltzmann_likelihood.sources"},
     {"boltzmann_likelihood.evaluation", "boltzmann_likelihood.planted"},
     {"boltzmann_likelihood.files"},
     {"boltzmann_likelihood.cli_options"},

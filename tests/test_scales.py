@@ -8,7 +8,7 @@ import torch
 from enumeration import joint_log_table, log_z, random_rbm
 
 from boltzmann_likelihood.evaluation import audit_evaluation, compare, evaluate, evaluate_training
-from boltzmann_likelihood.evaluation.audit import IMPOSSIBLE
+from boltzmann_likelihood.evaluation.audit import AuditVerdict
 from boltzmann_likelihood.evaluation.averages import ImageAverage
 from boltzmann_likelihood.evaluation.precision import chain_dtype
 from boltzmann_likelihood.evaluation.report import as_dict, describe, describe_training
@@ -117,7 +117,7 @@ def judged(case, **options):
     if found.trustworthy:
         assert not wrong(found.average, case.mean), (found.average, case.mean)
     audited = audit_evaluation(case.rbm, case.images, found, case.log_z, tolerance=1e-6 + 1e-15 * abs(case.log_z))  # fmt: skip
-    assert audited.verdict != IMPOSSIBLE, audited.reason
+    assert audited.verdict != AuditVerdict.IMPOSSIBLE, audited.reason
     for bound in audited.bounds:
         slack = 1e-15 * abs(case.log_z)
         assert bound.low - slack <= case.log_z <= bound.high + slack
@@ -260,7 +260,7 @@ def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
         assert compare(case.rbm, other, case.images).verdict == "not trusted"
         training = evaluate_training([case.rbm, other], case.images, progress=False)
         assert not training.trustworthy
-        assert "is impossible" in describe_training(training, {})
+        assert "is impossible" in describe_training(training)
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_the_first_one_interrupted_is_all_there_is(monkeypatch):
     found = estimated()
     assert found.interrupted
     assert [each.evaluation.word for each in found.checkpoints] == ["not trusted"]
-    assert "do not rely on it yet" in describe_training(found, {})
+    assert "do not rely on it yet" in describe_training(found)
 
 
 # ---- files
@@ -393,5 +393,5 @@ def test_command_says_which_checkpoints_it_left_out(spoil, said):
 
 def test_rows_have_no_infinite_numbers():
     found = evaluate_training(MODELS[:1], TEST, progress=False)
-    json.dumps(training_as_dict(found, {}), allow_nan=False)
+    json.dumps(training_as_dict(found), allow_nan=False)
     assert found.verdict == "1 is best; it is the first; it is the last"

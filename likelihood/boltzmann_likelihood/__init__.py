@@ -28,7 +28,7 @@ _ROOMS = {
         "Audit", "Bound", "CheckpointLikelihood", "Comparison", "Effort", "Evaluation", "ExactResult",
         "TrainingLikelihood", "audit", "audit_evaluation", "compare", "describe", "evaluate", "evaluate_training", "quote",
     ),
-    "files": ("ForeignRBM", "binary_from_spins", "read_checkpoints", "read_images", "read_model", "read_weights"),
+    "files": ("ForeignRBM", "Images", "binary_from_spins", "read_checkpoints", "read_images", "read_model", "read_weights"),
 }  # fmt: skip
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

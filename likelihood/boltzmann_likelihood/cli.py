@@ -7,10 +7,10 @@ import io
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -24,6 +24,7 @@ from boltzmann_likelihood.cli_options import (
     MinutesOption,
     ModelArgument,
     NamesOption,
+    ReadFiles,
     SeedOption,
     StepsOption,
     TemperingStepsOption,
@@ -34,11 +35,6 @@ from boltzmann_likelihood.cli_options import (
 )
 from paperlib import __version__, storage
 from paperlib.errors import InputError, ReproductionError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from boltzmann_likelihood.files import ForeignRBM
 
 # The book's companion brings these; without it, they say how to get it.
 _OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
@@ -113,7 +109,7 @@ def evaluate(
     from boltzmann_likelihood.evaluation.report import (
         as_dict,
         audit_verdict,
-        describe,
+        describe_evaluation,
         describe_stored,
     )
 
@@ -131,20 +127,21 @@ def evaluate(
         device=device,
         json=json,
     )
-    require_files(job, {"model": model}, plot=plot)
-    [found] = job.read_models(model)
-    test_images, options = _inputs(job, found)
-    moved = found.rbm.to(job.device)
-    result = evaluate_model(moved, test_images, tolerance=tolerance, **options)
-    typer.echo(describe(result, job.binarization))
-    record = as_dict(result, job.binarization)
-    record["run"] = job.record("evaluate", {"model": model}, [result], {})
+    models = {"model": model}
+    require_files(job, models, plot=plot)
+    files = job.read_models(models)
+    _say_origin("Model", "model", files)
+    found = files.models["model"]
+    options = _options(job, files)
+    result = evaluate_model(found, files.test, tolerance=tolerance, **options)
+    typer.echo(describe_evaluation(result))
+    record = as_dict(result)
+    record["run"] = job.record("evaluate", models, result.inputs, result.effort, {})
     if found.stored_log_z is not None:
-        image_weights = options["weights"]
-        kept = test_images if image_weights is None else test_images[image_weights > 0]
-        stored = audit_evaluation(
-            moved, kept, result, found.stored_log_z, log_z_offset=found.log_z_offset
-        )
+        pixels = files.test.pixels
+        if files.weights is not None:
+            pixels = pixels[files.weights > 0]
+        stored = audit_evaluation(found, pixels, result, found.stored_log_z)
         typer.echo(describe_stored(stored))
         record["stored_log_z"] = audit_verdict(stored)
     _write_json(job.json, record)
@@ -205,14 +202,16 @@ def audit(
         device=device,
         json=json,
     )
-    require_files(job, {"model": model})
+    models = {"model": model}
+    require_files(job, models)
     claims = {
         "claimed-log-z": claimed_log_z,
         "claimed-log-prob": claimed_log_prob,
         "tolerance": tolerance,
     }
-    [found] = job.read_models(model)
-    test_images, options = _inputs(job, found)
+    files = job.read_models(models)
+    _say_origin("Model", "model", files)
+    found = files.models["model"]
     if claimed_log_z is None and claimed_log_prob is None:
         claimed_log_z = found.stored_log_z
         if claimed_log_z is None:
@@ -220,17 +219,17 @@ def audit(
                 f"claimed-log-z: expected it, or --claimed-log-prob, since {model} stores no ln Z of its own"
             )
     result = audit_claim(
-        found.rbm.to(job.device),
-        test_images,
+        found,
+        files.test,
         claimed_log_z=claimed_log_z,
         claimed_log_prob=claimed_log_prob,
         tolerance=tolerance,
-        log_z_offset=found.log_z_offset,
-        **options,
+        **_options(job, files),
     )
     typer.echo(describe_audit(result))
-    run = job.record("audit", {"model": model}, [result.evaluation], claims)
-    record = {**audit_verdict(result), "evaluation": as_dict(result.evaluation), "run": run}
+    evaluation = result.evaluation
+    run = job.record("audit", models, evaluation.inputs, evaluation.effort, claims)
+    record = {**audit_verdict(result), "evaluation": as_dict(evaluation), "run": run}
     _write_json(job.json, record)
     raise typer.Exit(EXIT_CODES[result.verdict])
 
@@ -277,16 +276,16 @@ def compare(
     )
     models = {"model": first, "second": second}
     require_files(job, models)
-    of_first, of_second = job.read_models(first, second)
-    test_images, options = _inputs(job, of_first)
-    job.read_rows(of_second)
-    if of_first.spin_visible != of_second.spin_visible:
+    files = job.read_models(models)
+    one, other = files.models["model"], files.models["second"]
+    if one.spin_visible != other.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
-    _say_origin("Second model", of_second)
-    one, other = (each.rbm.to(job.device) for each in (of_first, of_second))
-    result = compare_models(one, other, test_images, **options)
+    _say_origin("Model", "model", files)
+    _say_origin("Second model", "second", files)
+    result = compare_models(one, other, files.test, **_options(job, files))
     typer.echo(describe_comparison(result))
-    run = job.record("compare", models, [result.first, result.second], {})
+    effort = result.first.effort or result.second.effort
+    run = job.record("compare", models, result.first.inputs, effort, {})
     _write_json(job.json, {**comparison_as_dict(result), "run": run})
 
 
@@ -337,11 +336,11 @@ def training(
 ) -> None:
     """Evaluate the checkpoints of a training."""
     from csv import DictWriter
+    from dataclasses import replace
 
     from boltzmann_likelihood.evaluation import evaluate_training
     from boltzmann_likelihood.evaluation.picture import plot_training
     from boltzmann_likelihood.evaluation.report import describe_training, training_as_dict
-    from boltzmann_likelihood.files import read_checkpoints
 
     job = Job(
         data=data,
@@ -360,30 +359,24 @@ def training(
     named = {f"model_{number}": path for number, path in enumerate(models, start=1)}
     require_files(job, named, csv=csv, plot=plot)
     chosen = None if updates is None else _whole_numbers("updates", updates)
-    left_out: list[str] = []
-    [found] = job.read(
-        lambda: read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
-    )
-    test_images, options = _inputs(job, next(iter(found.values())), "First model")
+    files = job.read_checkpoints(models, chosen, at_most)
+    _say_origin("First model", next(iter(files.models)), files)
+    left_out = list(files.left_out)
     result = evaluate_training(
-        [checkpoint.rbm.to(job.device) for checkpoint in found.values()],
-        test_images,
-        names=list(found),
+        list(files.models.values()),
+        files.test,
+        names=list(files.models),
         left_out=left_out.append,
-        **options,
+        **_options(job, files),
     )
-    claims = {
-        name: checkpoint.stored_log_z - checkpoint.log_z_offset
-        for name, checkpoint in found.items()
-        if checkpoint.stored_log_z is not None
-    }
-    for line in left_out:
-        typer.echo(line)
-    typer.echo(describe_training(result, claims))
-    record = training_as_dict(result, claims) | {"left_out": left_out, "seed": job.seed}
+    # Those that could not be read, and those that could not be evaluated.
+    result = replace(result, left_out=tuple(left_out))
+    typer.echo(describe_training(result))
+    record = training_as_dict(result)
     own = {"minutes": job.minutes, "steps": job.steps, "tempering-steps": job.tempering_steps}
     own |= {"updates": updates, "at-most": at_most}
-    record["run"] = job.record("training", named, [], own)
+    inputs = result.checkpoints[0].evaluation.inputs
+    record["run"] = job.record("training", named, inputs, None, own)
     _write_json(job.json, record)
 
     def write_table(file: Path) -> None:
@@ -404,27 +397,31 @@ def _whole_numbers(name: str, text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor, dict[str, Any]]:
-    """Test images for a model and further arguments; prints where the model is from, and what was changed on the way."""
+def _options(job: Job, files: ReadFiles) -> dict[str, Any]:
+    """What is passed on to every evaluation beside the model and the test images."""
     from paperlib.numerics import seeded_generator
 
-    test_images, train_images, weights, notes = job.read_rows(found)
-    _say_origin(called, found, notes)
-    options = {
-        "train": train_images,
+    return {
+        "train": files.train,
+        "weights": files.weights,
         "minutes": job.minutes,
         "generator": seeded_generator(job.seed, job.device),
         "steps": job.steps,
         "tempering_steps": job.tempering_steps,
-        "weights": weights,
     }
-    return test_images, options
 
 
-def _say_origin(called: str, found: ForeignRBM, notes: Sequence[str] = ()) -> None:
-    """Print where a model is from, and what was changed on the way, of it and of the images."""
-    said = [*found.notes, *notes]
-    typer.echo(" ".join([f"{called}: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
+def _say_origin(called: str, name: str, files: ReadFiles) -> None:
+    """Print, before the work, where a model is from, and what was changed on the way.
+
+    What is to be said of the images follows that of the first model.
+    """
+    from boltzmann_likelihood.evaluation.report import origin_of
+    from boltzmann_likelihood.sources import inputs_of
+
+    inputs = inputs_of(files.models[name], files.test, files.train)
+    first = name == next(iter(files.models))
+    typer.echo(origin_of(called, inputs, *(inputs.image_notes if first else ())))
 
 
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:

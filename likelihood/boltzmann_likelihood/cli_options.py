@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -19,8 +18,8 @@ from paperlib.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from boltzmann_likelihood.evaluation.result import Effort, Evaluation
-    from boltzmann_likelihood.files import ForeignRBM
+    from boltzmann_likelihood.evaluation.result import Effort
+    from boltzmann_likelihood.sources import ForeignRBM, Images, Inputs
 
 _Read = TypeVar("_Read")
 
@@ -112,6 +111,29 @@ JsonOption = Annotated[
 
 
 @dataclass(frozen=True)
+class ReadFiles:
+    """What the files of a job hold.
+
+    Attributes
+    ----------
+    models : dict of str to ForeignRBM
+        Models by name, on the device of the job; checkpoints in the order of training.
+    test, train : Images, Images or None
+        Test and training images.
+    weights : Tensor or None, shape [N]
+        Weights of the test images.
+    left_out : tuple of str
+        A sentence for each checkpoint that could not be read.
+    """
+
+    models: dict[str, ForeignRBM]
+    test: Images
+    train: Images | None
+    weights: Tensor | None
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Job:
     """The files and options of `paperlib evaluate`, `audit`, `compare` or `training`, and what a result keeps of them so that the run can be repeated.
 
@@ -141,68 +163,69 @@ class Job:
 
         require_device("device", self.device)
 
-    @property
-    def binarization(self) -> str:
-        """How the images became binary."""
-        if self.threshold is not None:
-            return f"pixels on where above {self.threshold:g}"
-        if self.binarize is None:
-            return "images binary as given"
-        return f"images binarised once with seed {self.binarize}"
-
     def files(self, models: Mapping[str, Path]) -> dict[str, Path]:
         """What is read: these models, and the images and weights that were given."""
         given = {**models, "data": self.data, "train": self.train, "weights": self.weights}
         return {name: path for name, path in given.items() if path is not None}
 
-    def read_models(self, *models: Path) -> list[ForeignRBM]:
-        """Models, as read from their files."""
-        from boltzmann_likelihood.files.inputs import read_model
+    def read_models(self, models: Mapping[str, Path]) -> ReadFiles:
+        """Models, with images that are for all of them."""
+        from boltzmann_likelihood.files import read_model
 
-        return self.read(*(partial(read_model, model, self.names, self.width) for model in models))
+        def reader(name: str, path: Path, width: Callable[[], int]) -> dict[str, ForeignRBM]:
+            return {name: read_model(path, self.names, width)}
 
-    def read(self, *models: Callable[[], _Read]) -> list[_Read]:
-        """What these functions read; what is wrong with the images is said together with what is wrong with a model."""
-        from boltzmann_likelihood.files.inputs import check_rows
+        return self._read(*(partial(reader, name, path) for name, path in models.items()))
 
-        found, wrong = _tried(*models)
+    def read_checkpoints(
+        self, paths: Sequence[Path], updates: Sequence[int] | None, at_most: int
+    ) -> ReadFiles:
+        """The checkpoints of a training, with images that are for the first of them."""
+        from boltzmann_likelihood.files import read_checkpoints
+
+        left_out: list[str] = []
+
+        def reader(width: Callable[[], int]) -> dict[str, ForeignRBM]:
+            return read_checkpoints(paths, updates, at_most, left_out.append, width, self.names)
+
+        return replace(self._read(reader), left_out=tuple(left_out))
+
+    def _read(self, *readers: Callable[[Callable[[], int]], Mapping[str, ForeignRBM]]) -> ReadFiles:
+        """What the files hold, with images that are for the first model of each reader.
+
+        What is wrong with the images is said together with what is wrong with a model.
+        """
+        from boltzmann_likelihood.files.inputs import RowsFile, images_of, read_weights
+
+        data = RowsFile("data", self.data)
+        files = [data] if self.train is None else [data, RowsFile("train", self.train)]
+
+        def images(file: RowsFile, model: ForeignRBM | None) -> Images:
+            """For no model, those that would do for any."""
+            width = file.width() if model is None else model.rbm.num_visible
+            spins = model is None or model.spin_visible
+            return images_of(file, width, self.binarize, spins, self.threshold)
+
+        found, wrong = _tried(*(partial(reader, data.width) for reader in readers))
         if wrong:
-            given = (self.binarize, self.threshold)
-            rows = (partial(check_rows, *each, *given) for each in self._images())
-            wrong += _tried(*rows)[1]
+            wrong += _tried(*(partial(images, file, None) for file in files))[1]
         _raise(wrong)
-        return found
-
-    def _images(self) -> list[tuple[str, Path]]:
-        """The files of test and training images, by their options."""
-        given = (("data", self.data), ("train", self.train))
-        return [(name, path) for name, path in given if path is not None]
-
-    def width(self) -> int:
-        """How many values a test image has."""
-        from boltzmann_likelihood.files.inputs import read_rows
-
-        return math.prod(read_rows("data", self.data).shape[1:])
-
-    def read_rows(
-        self, found: ForeignRBM
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[str, ...]]:
-        """Test images, training images and weights for a model, and notes on how they were read."""
-        from boltzmann_likelihood.files.inputs import read_images, read_weights
-
-        notes: list[str] = []
-
-        def rows(name: str, path: Path) -> Tensor:
-            width, spins = found.rbm.num_visible, found.spin_visible
-            return read_images(
-                name, path, width, self.binarize, spins, self.threshold, notes.append
-            )
-
-        images, wrong = _tried(*(partial(rows, *each) for each in self._images()))
-        _raise(wrong)
-        test, train = images[0], images[1] if self.train else None
-        weights = None if self.weights is None else read_weights(self.weights, len(test))
-        return test, train, weights, tuple(notes)
+        sets: list[list[Images]] = []
+        for models in found:
+            model = next(iter(models.values()))
+            of_model, wrong = _tried(*(partial(images, file, model) for file in files))
+            _raise(wrong)
+            sets.append(of_model)
+        test, *train = sets[0]
+        weights = None
+        if self.weights is not None:
+            weights = read_weights(self.weights, len(test.pixels))
+        on_device = {
+            name: replace(model, rbm=model.rbm.to(self.device))
+            for models in found
+            for name, model in models.items()
+        }
+        return ReadFiles(on_device, test, train[0] if train else None, weights)
 
     def repeat(
         self,
@@ -226,19 +249,19 @@ class Job:
         self,
         command: str,
         models: Mapping[str, Path],
-        evaluations: Iterable[Evaluation],
+        inputs: Inputs,
+        effort: Effort | None,
         options: Mapping[str, object],
     ) -> dict[str, Any]:
         """What a JSON file says about the run: version, seed, files with their SHA-256, options, machine, and how to repeat it."""
         from boltzmann_likelihood.provenance import made_by
 
-        effort = next((found.effort for found in evaluations if found.effort is not None), None)
         return {
             "command": command,
             "version": __version__,
             "seed": self.seed,
             "device": self.device,
-            "binarization": self.binarization,
+            "binarization": inputs.binarization,
             "binarize_seed": self.binarize,
             "threshold": self.threshold,
             "names": self.names,

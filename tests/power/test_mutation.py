@@ -299,12 +299,12 @@ GROUPS = {
         ),
         mutant(
             "what can be enumerated always is",
-            "evaluation/evaluation.py: self.exact = «exact and →»",
+            "evaluation/evaluation.py: exact = «exact and →»model.enumerated_units",
             "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
         mutant(
             "a study's uniform start is that of the test images",
-            "evaluation/evaluation.py: «None if self._uniform_start else →»start_bias(",
+            "evaluation/evaluation.py: if «target.uniform_start→False»:\n        bias",
             "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
     ],
@@ -422,7 +422,7 @@ GROUPS = {
         ),
         mutant(
             "the best checkpoint is the highest number, trusted or not",
-            "evaluation/training.py: key=lambda n: («found[n].word != NOT_TRUSTED→True», found[n].average.mean)",
+            "evaluation/training.py: key=lambda n: («found[n].word != Verdict.NOT_TRUSTED→True», found[n].average.mean)",
             f"{TRAINING}what_is_not_trusted_is_not_best",
         ),
         mutant(

@@ -20,13 +20,7 @@ from tqdm import tqdm
 
 from boltzmann_likelihood.evaluation.hidden_layers import FRACTIONS
 from boltzmann_likelihood.evaluation.modes import ModeCheck, check_mode, mode_starts
-from boltzmann_likelihood.evaluation.result import (
-    MODES,
-    NOTHING,
-    TEMPERING,
-    AnnealingRun,
-    FinishedRuns,
-)
+from boltzmann_likelihood.evaluation.result import AnnealingRun, FinishedRuns, Part
 from boltzmann_likelihood.evaluation.verdict import find_doubts, shortfall
 from paperlib.annealing import AnnealingPath, path_to, start_bias, uniform_betas
 from paperlib.estimators import (
@@ -202,11 +196,11 @@ class AnnealingRuns:
     ) -> _Tempering | None:
         """Parallel tempering that should be longer, if one should: none where nothing would settle a doubt."""
         parts = [doubt.part for doubt in find_doubts(found)]
-        if NOTHING in parts:
+        if Part.NOTHING in parts:
             return None
-        if TEMPERING in parts:
+        if Part.TEMPERING in parts:
             return tempering
-        if MODES in parts:
+        if Part.MODES in parts:
             return max(zip(found.mode_checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
         return None
 

@@ -18,24 +18,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from boltzmann_likelihood.evaluation.evaluation import Preparation, evaluate_alike, given_effort
-from boltzmann_likelihood.evaluation.result import ANNEALING, Evaluation
+from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, given_effort, target_of
+from boltzmann_likelihood.evaluation.printed import Printed
+from boltzmann_likelihood.evaluation.result import Evaluation, Part
 from boltzmann_likelihood.evaluation.verdict import SMALL, log_z_with_modes
+from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import weighted_mean
+from paperlib.numerics import resolve_generator, weighted_mean
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import ArrayLike, as_binary
+from paperlib.validation import ArrayLike
 
-IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
+
+class AuditVerdict(StrEnum):
+    """What a claim can be."""
+
+    IMPOSSIBLE = "impossible"
+    NOT_SUPPORTED = "not supported"
+    CONSISTENT = "consistent"
+
+
 #: Exit codes of the command, for scripts.
-EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
+EXIT_CODES = {AuditVerdict.CONSISTENT: 0, AuditVerdict.NOT_SUPPORTED: 3, AuditVerdict.IMPOSSIBLE: 4}
 # Confidence levels of the certified bound and of the estimates' interval.
 _CERTIFIED, _SURE = 0.999, 0.997
 
@@ -62,15 +73,15 @@ class Bound:
     high: float = math.inf
 
 
-@dataclass(frozen=True)
-class Audit:
-    """The verdict on a claimed ln Z, and its evidence.
+@dataclass(frozen=True, repr=False)
+class Audit(Printed):
+    """The verdict on a claimed ln Z, and its evidence. `print` shows it as a report in words.
 
     Attributes
     ----------
     claimed_log_z : float
         The claim, in nats; if a log-probability was claimed, the ln Z that it needs.
-    verdict : str
+    verdict : AuditVerdict
         `impossible`, `not supported` or `consistent`.
     reason : str
         The reason for the verdict, as a sentence.
@@ -90,20 +101,25 @@ class Audit:
     --------
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
-    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=3.47).verdict
-    'consistent'
-    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-1.0).verdict
-    'impossible'
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=3.47)
+    <Audit: ln Z = 3.47 is consistent>
+    >>> print(audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-1.0).verdict)
+    impossible
     """
 
     claimed_log_z: float
-    verdict: str
+    verdict: AuditVerdict
     reason: str
     bounds: tuple[Bound, ...]
     interval: tuple[float, float]
     mean_log_unnormalized: float
     evaluation: Evaluation
     log_z_offset: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        """The claim and the verdict, in a few words."""
+        return f"ln Z = {self.claimed_log_z:.2f} is {self.verdict}"
 
     @property
     def claimed_log_prob(self) -> float:
@@ -113,9 +129,9 @@ class Audit:
 
 @plain_torch(gradients=False)
 def audit(
-    model: UnnormalizedModel,
-    test: ArrayLike,
-    train: ArrayLike | None = None,
+    model: UnnormalizedModel | ForeignRBM,
+    test: ArrayLike | Images,
+    train: ArrayLike | Images | None = None,
     *,
     claimed_log_z: float | None = None,
     claimed_log_prob: float | None = None,
@@ -126,17 +142,17 @@ def audit(
     steps: int | None = None,
     tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
-    log_z_offset: float = 0.0,
+    log_z_offset: float | None = None,
 ) -> Audit:
     """Check a claimed ln Z, or a claimed average log-probability, against what can be proven and estimated.
 
     Parameters
     ----------
-    model : RBM, DBM or DBN
-        The model. A DBN has the ln Z of its top RBM.
-    test : array or Tensor, shape [N, D]
+    model : RBM, DBM, DBN or ForeignRBM
+        The model, or what `read_model` returns. A DBN has the ln Z of its top RBM.
+    test : array, Tensor or Images, shape [N, D]
         Binary test images of any type, at least two. If a log-probability is claimed, the images that it is about.
-    train : array or Tensor, shape [any, D], optional
+    train : array, Tensor or Images, shape [any, D], optional
         Binary training images, used only for the start of the chains and for the base rates.
     claimed_log_z, claimed_log_prob : float
         One of the two, in nats: ln Z, or the average ln p(v) of the test images.
@@ -144,9 +160,9 @@ def audit(
         How far a claim may be off without consequence, to allow for rounding, in nats.
     minutes, generator, progress, steps, tempering_steps, weights
         As for `evaluate`.
-    log_z_offset : float
-        ln Z of the model that a claimed ln Z is about minus that of `model`, in nats, such as the offset of a `ForeignRBM` whose units were
-        spins.
+    log_z_offset : float, optional
+        ln Z of the model that a claimed ln Z is about minus that of `model`, in nats; by default
+        that of a `ForeignRBM`, whose units may have been spins, and otherwise 0.
 
     Returns
     -------
@@ -178,33 +194,36 @@ def audit(
             raise InputError(f"{name}: expected a finite number, got {claim}")
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    images = as_binary("test", test, model.num_visible)
-    if claimed_log_prob is not None and not model.is_exact(len(images)):
+    target = target_of(model, test, train, weights)
+    model = model_of(model)
+    if claimed_log_prob is not None and target.estimated:
         raise InputError(
             f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
         )
     effort = given_effort(minutes, steps, tempering_steps)
-    prepared = Preparation(model, images, train, weights, generator)
-    [found] = evaluate_alike([prepared], effort, minutes, progress)
+    generator = resolve_generator(generator, model.device)
+    [evaluation] = evaluate_alike([target], generator, effort, minutes, progress)
+    if log_z_offset is None:
+        log_z_offset = target.inputs.log_z_offset
     if claimed_log_z is None:
         assert claimed_log_prob is not None
-        claimed_log_z = _mean(found) - claimed_log_prob + log_z_offset
-    return audit_evaluation(model, prepared.rows, found, claimed_log_z, tolerance, log_z_offset)
+        claimed_log_z = _mean(evaluation) - claimed_log_prob + log_z_offset
+    return audit_evaluation(model, target.rows, evaluation, claimed_log_z, tolerance, log_z_offset)
 
 
 def audit_evaluation(
-    model: UnnormalizedModel,
+    model: UnnormalizedModel | ForeignRBM,
     images: Tensor,
     found: Evaluation,
     claimed_log_z: float,
     tolerance: float = 0.1,
-    log_z_offset: float = 0.0,
+    log_z_offset: float | None = None,
 ) -> Audit:
     """Check a claimed ln Z against an existing evaluation, so that several claims cost no more than one `audit`.
 
     Parameters
     ----------
-    model : RBM, DBM or DBN
+    model : RBM, DBM, DBN or ForeignRBM
         The model.
     images : Tensor, shape [N, D]
         The binary test images of the evaluation, without those of weight zero.
@@ -225,9 +244,12 @@ def audit_evaluation(
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> images = torch.eye(3)
     >>> found = evaluate(rbm, images)
-    >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
+    >>> [str(audit_evaluation(rbm, images, found, claim).verdict) for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
+    model = model_of(model)
+    if log_z_offset is None:
+        log_z_offset = found.inputs.log_z_offset
     mean, log_z = _mean(found), found.known_log_z.value
     if not math.isfinite(mean + log_z):
         raise InputError(
@@ -242,7 +264,7 @@ def audit_evaluation(
     claim = claimed_log_z - log_z_offset
     verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
     if mean - claim > tolerance + found.rounding and not found.unnormalized.draws:
-        verdict = IMPOSSIBLE
+        verdict = AuditVerdict.IMPOSSIBLE
         reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
@@ -312,7 +334,7 @@ def _allowed(found: Evaluation) -> float:
         chance = max(chance, 3 * bracket.lower.test_set_std_error) + found.unnormalized.missing
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
     doubts = found.judgement.doubts
-    if doubts and all(doubt.part == ANNEALING for doubt in doubts):
+    if doubts and all(doubt.part == Part.ANNEALING for doubt in doubts):
         reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
         allowed = min(allowed, reached)
     return allowed + SMALL
@@ -324,15 +346,21 @@ def _judge(
     interval: tuple[float, float],
     found: Evaluation,
     tolerance: float,
-) -> tuple[str, str]:
+) -> tuple[AuditVerdict, str]:
     said = f"ln Z = {claim:.2f}"
     for bound in bounds:
         if claim < bound.low - tolerance:
-            return IMPOSSIBLE, f"{said} is below {bound.low:.2f}, what {bound.name} proves."
+            return (
+                AuditVerdict.IMPOSSIBLE,
+                f"{said} is below {bound.low:.2f}, what {bound.name} proves.",
+            )
         if claim > bound.high + tolerance:
-            return IMPOSSIBLE, f"{said} is above {bound.high:.2f}, what {bound.name} proves."
+            return (
+                AuditVerdict.IMPOSSIBLE,
+                f"{said} is above {bound.high:.2f}, what {bound.name} proves.",
+            )
     if found.exact is not None:
-        return CONSISTENT, f"{said} is what enumeration gives."
+        return AuditVerdict.CONSISTENT, f"{said} is what enumeration gives."
     low, high = interval
     where = f"the interval {low:.2f} to {high:.2f} of what is estimated"
     if found.warnings:
@@ -340,6 +368,6 @@ def _judge(
     else:
         how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"
     if low - tolerance <= claim <= high + tolerance:
-        return CONSISTENT, f"{said} lies in {where}{how}."
+        return AuditVerdict.CONSISTENT, f"{said} lies in {where}{how}."
     estimate = f"The estimate is {found.known_log_z.value:.2f}."
-    return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
+    return AuditVerdict.NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"

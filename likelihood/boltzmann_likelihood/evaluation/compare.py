@@ -13,12 +13,14 @@ import torch
 
 from boltzmann_likelihood.evaluation.averages import ImageAverage, Shown, average_of
 from boltzmann_likelihood.evaluation.evaluation import (
-    Preparation,
     evaluate_alike,
     given_effort,
     seed_of,
+    target_of,
 )
+from boltzmann_likelihood.evaluation.printed import Printed
 from boltzmann_likelihood.evaluation.result import Evaluation
+from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, weighted_mean
@@ -27,9 +29,9 @@ from paperlib.uncertain import Uncertain, total
 from paperlib.validation import ArrayLike
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two models on the same test images.
+@dataclass(frozen=True, repr=False)
+class Comparison(Printed):
+    """Two models on the same test images. `print` shows it as a report in words.
 
     Attributes
     ----------
@@ -51,6 +53,8 @@ class Comparison:
     >>> found = compare(first, second, [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
     >>> print(f"{found.difference.mean:.2f}", found.verdict)
     0.81 first better on these images
+    >>> found
+    <Comparison: first better on these images, difference 0.81 nats>
     """
 
     first: Evaluation
@@ -58,6 +62,11 @@ class Comparison:
     difference: ImageAverage
     seed: int | None = None
     same: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The verdict and the difference, in a few words."""
+        return f"{self.verdict}, difference {self.difference.mean:.2f} nats"
 
     @property
     def verdict(self) -> str:
@@ -85,10 +94,10 @@ class Comparison:
 
 @plain_torch(gradients=False)
 def compare(
-    first: UnnormalizedModel,
-    second: UnnormalizedModel,
-    test: ArrayLike,
-    train: ArrayLike | None = None,
+    first: UnnormalizedModel | ForeignRBM,
+    second: UnnormalizedModel | ForeignRBM,
+    test: ArrayLike | Images,
+    train: ArrayLike | Images | None = None,
     minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
@@ -101,12 +110,12 @@ def compare(
 
     Parameters
     ----------
-    first, second : RBM, DBM or DBN
-        Models with the same visible units. If ln p*(v) of a DBM or DBN is an estimate, that estimate is used; what it may lack is part of
-        the intervals.
-    test : array or Tensor, shape [N, D]
+    first, second : RBM, DBM, DBN or ForeignRBM
+        Models, or what `read_model` returns, with the same visible units. If ln p*(v) of a DBM or
+        DBN is an estimate, that estimate is used; what it may lack is part of the intervals.
+    test : array, Tensor or Images, shape [N, D]
         Binary test images of any type, at least two.
-    train : array or Tensor, shape [any, D], optional
+    train : array, Tensor or Images, shape [any, D], optional
         Binary training images, used only for the start of the chains and for the base rates.
     minutes : float
         Approximate time to spend on both together. Both get the same K and the same number of steps of parallel tempering.
@@ -135,19 +144,22 @@ def compare(
     >>> compare(rbm, rbm, [[0, 1, 0], [1, 1, 0]]).verdict
     'the models are the same'
     """
-    if first.num_visible != second.num_visible:
+    one, other = model_of(first), model_of(second)
+    if one.num_visible != other.num_visible:
         raise InputError(
-            f"second: expected {first.num_visible} visible units, as many as the first model has, got {second.num_visible}"
+            f"second: expected {one.num_visible} visible units, as many as the first model has, "
+            f"got {other.num_visible}"
         )
     effort = given_effort(minutes, steps, tempering_steps)
-    generator = resolve_generator(generator, first.device)
+    generator = resolve_generator(generator, one.device)
     seed = seed_of(generator)
-    same = _same(first, second)
+    same = _same(one, other)
     models = (first,) if same else (first, second)
-    prepared = [Preparation(model, test, train, weights, generator) for model in models]
+    targets = [target_of(model, test, train, weights) for model in models]
     # Neither can be repeated on its own, since both draw from one generator.
     found = [
-        replace(each, seed=None) for each in evaluate_alike(prepared, effort, minutes, progress)
+        replace(each, seed=None)
+        for each in evaluate_alike(targets, generator, effort, minutes, progress)
     ]
     found_a, found_b = found[0], found[-1]
     return Comparison(found_a, found_b, difference_of(found_a, found_b), seed, same)

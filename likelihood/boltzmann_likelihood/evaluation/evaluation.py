@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -38,16 +37,23 @@ from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.precision import chain_dtype
 from boltzmann_likelihood.evaluation.result import (
-    NOT_TRUSTED,
-    TRUSTED,
     Effort,
     Evaluation,
     ExactResult,
     FinishedRuns,
     Judgement,
     LogUnnormalized,
+    Verdict,
 )
 from boltzmann_likelihood.evaluation.verdict import find_warnings, impossible, judge
+from boltzmann_likelihood.sources import (
+    ForeignRBM,
+    Images,
+    Inputs,
+    inputs_of,
+    model_of,
+    pixels_of,
+)
 from paperlib.annealing import start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
@@ -70,9 +76,9 @@ _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
 
 @plain_torch(gradients=False)
 def evaluate(
-    model: UnnormalizedModel,
-    test: ArrayLike,
-    train: ArrayLike | None = None,
+    model: UnnormalizedModel | ForeignRBM,
+    test: ArrayLike | Images,
+    train: ArrayLike | Images | None = None,
     minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
@@ -88,11 +94,12 @@ def evaluate(
 
     Parameters
     ----------
-    model : RBM, DBM or DBN
-        The model. Chains walk on its device.
-    test : array or Tensor, shape [N, D]
-        Binary test images of any type, at least two.
-    train : array or Tensor, shape [any, D], optional
+    model : RBM, DBM, DBN or ForeignRBM
+        The model, or what `read_model` returns. Chains walk on its device.
+    test : array, Tensor or Images, shape [N, D]
+        Binary test images of any type, at least two, or what `read_images` returns: the result
+        then says how they became binary.
+    train : array, Tensor or Images, shape [any, D], optional
         Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
         from the test images, whose means RAISE's annealing model then knows.
     minutes : float
@@ -148,15 +155,16 @@ def evaluate(
     >>> result = evaluate(rbm, binary_images("digits").test)  # 10 hidden units: exact
     >>> print(f"{result.exact.log_z:.2f} {result.exact.test:.2f}")
     51.29 -44.36
-    >>> result.word  # every image is as probable as any other, which is worse than independent pixels
-    'open'
+    >>> print(result.word)  # all images are equally probable: worse than independent pixels
+    open
     """
     effort = given_effort(minutes, steps, tempering_steps)
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
-    [found] = evaluate_alike([checked], effort, minutes, progress, tolerance)
-    return found
+    target = target_of(model, test, train, weights, exact=exact, uniform_start=uniform_start)
+    generator = resolve_generator(generator, target.model.device)
+    [evaluation] = evaluate_alike([target], generator, effort, minutes, progress, tolerance)
+    return evaluation
 
 
 def given_effort(minutes: float, steps: int | None, tempering_steps: int | None) -> Effort | None:
@@ -172,237 +180,338 @@ def given_effort(minutes: float, steps: int | None, tempering_steps: int | None)
     return Effort(require_count("steps", steps, FEWEST_STEPS), int(tempering_steps or 0))
 
 
-class Preparation:
-    """A model and its checked test images, before anything is run: `evaluate`, `compare` and `audit` start here.
+@dataclass(frozen=True)
+class Target:
+    """A model and its checked images, before anything is run: every evaluation starts here.
 
-    `rows` are the images that count, and `exact` says that everything can be enumerated.
+    Attributes
+    ----------
+    model : UnnormalizedModel
+        The model, in float64 where float32 is too coarse.
+    rows : Tensor, shape [N, D]
+        The binary test images that count: those of weight zero need no computation.
+    weights : Tensor or None, shape [N]
+        Their weights; None if all count alike.
+    train : Tensor or None, shape [any, D]
+        Binary training images.
+    dtype : torch.dtype
+        The type in which chains walk.
+    exact : bool
+        Whether everything is enumerated.
+    uniform_start : bool
+        Whether chains start at the uniform distribution.
+    inputs : Inputs
+        What the result says of the files.
     """
 
-    # The hidden layers of a model whose ln p*(v) is an estimate, from `start` on.
-    _hidden: HiddenLayers | None = None
+    model: UnnormalizedModel
+    rows: Tensor
+    weights: Tensor | None
+    train: Tensor | None
+    dtype: torch.dtype
+    exact: bool
+    uniform_start: bool
+    inputs: Inputs
 
-    def __init__(
-        self,
-        model: UnnormalizedModel,
-        test: ArrayLike,
-        train: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        generator: torch.Generator | None = None,
-        exact: bool = True,
-        uniform_start: bool = False,
-    ) -> None:
-        rows = as_binary("test", test, model.num_visible)
-        self._train = None if train is None else as_binary("train", train, model.num_visible)
-        self._weights = None if weights is None else as_weights("weights", weights, len(rows))
-        if self._weights is not None:
-            # Images of weight zero need no computation.
-            kept = self._weights > 0
-            rows, self._weights = rows[kept.to(rows.device)], self._weights[kept]
-        if len(rows) < 2:
-            raise InputError(f"test: expected at least two images, got {len(rows)}")
-        self.rows = rows
-        self._dtype = chain_dtype(model)
-        # Where float32 is too coarse for the chains, it is so for ln p*(v) and bounds as well.
-        self._model = model if self._dtype == torch.float32 else model.to(dtype=self._dtype)
-        self.generator = resolve_generator(generator, model.device)
-        self._estimated = not model.is_exact(len(rows))
-        self.exact = exact and model.enumerated_units <= EXACT_UNITS and not self._estimated
-        self._uniform_start = uniform_start
-        self._series: AnnealingRuns | None = None
-        self._seed: int | None = None
-        self._spent = 0.0
+    @property
+    def estimated(self) -> bool:
+        """Whether ln p*(v) is itself an estimate."""
+        return not self.model.is_exact(len(self.rows))
 
-    def evaluate(self, effort: Effort | None, progress: bool | None = None) -> Evaluation:
-        """The exact value, where `exact` says that there is one, otherwise an estimate with this effort."""
-        if self.exact or effort is None:
-            return self.enumerated
-        return self.anneal(effort, progress)
 
-    @cached_property
-    def enumerated(self) -> Evaluation:
-        """The exact value, where `exact` says that there is one."""
-        double = self._model.to(dtype=torch.float64)
-        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self.rows)
-        rounding = self._model.largest_rounding
-        average = average_of(
-            log_p, Uncertain(log_z), self._weights, too_high=rounding, too_low=rounding
+def target_of(
+    model: UnnormalizedModel | ForeignRBM,
+    test: ArrayLike | Images,
+    train: ArrayLike | Images | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    exact: bool = True,
+    uniform_start: bool = False,
+) -> Target:
+    """Check a model, images and weights; arguments and errors as for `evaluate`."""
+    inputs = inputs_of(model, test, train)
+    model = model_of(model)
+    rows = as_binary("test", pixels_of(test), model.num_visible)
+    if train is not None:
+        train = as_binary("train", pixels_of(train), model.num_visible)
+    if weights is not None:
+        weights = as_weights("weights", weights, len(rows))
+        positive = weights > 0
+        rows = rows[positive.to(rows.device)]
+        weights = weights[positive]
+    if len(rows) < 2:
+        raise InputError(f"test: expected at least two images, got {len(rows)}")
+    dtype = chain_dtype(model)
+    # Where float32 is too coarse for the chains, it is so for ln p*(v) and bounds as well.
+    if dtype != torch.float32:
+        model = model.to(dtype=dtype)
+    exact = exact and model.enumerated_units <= EXACT_UNITS and model.is_exact(len(rows))
+    return Target(model, rows, weights, train, dtype, exact, uniform_start, inputs)
+
+
+def enumerate_target(target: Target) -> Evaluation:
+    """The exact value, for a target that is `exact`."""
+    double = target.model.to(dtype=torch.float64)
+    log_z = exact_log_z(double)
+    log_p = double.exact_log_unnormalized(target.rows)
+    rounding = target.model.largest_rounding
+    average = average_of(
+        log_p, Uncertain(log_z), target.weights, too_high=rounding, too_low=rounding
+    )
+    doubts = impossible(average)
+    mean = weighted_mean(log_p - log_z, target.weights).item()
+    error = weighted_std_error(log_p - log_z, target.weights)
+    return _evaluation(
+        target,
+        average,
+        LogUnnormalized(log_p),
+        dtype=torch.float64,
+        rounding=rounding,
+        exact=ExactResult(log_z, mean, error),
+        judgement=Judgement(Verdict.NOT_TRUSTED if doubts else Verdict.TRUSTED, doubts),
+        start="none needed",
+    )
+
+
+@dataclass(frozen=True)
+class Start:
+    """A target from where its chains start.
+
+    Attributes
+    ----------
+    target : Target
+        The model and its images.
+    generator : torch.Generator
+        The source of randomness, the same for all targets that are evaluated together.
+    seed : int or None
+        Its seed, if nothing had been drawn from it.
+    runs : AnnealingRuns
+        The runs, of which none has been made.
+    hidden : HiddenLayers or None
+        The hidden layers of a model whose ln p*(v) is an estimate.
+    rounding : float
+        How far ln Z of the model that is walked may be from that of the model itself, in nats.
+    seconds : float
+        How long it took to find the start and ln p*(v).
+    """
+
+    target: Target
+    generator: torch.Generator
+    seed: int | None
+    runs: AnnealingRuns
+    hidden: HiddenLayers | None
+    rounding: float
+    seconds: float
+
+
+def find_start(target: Target, generator: torch.Generator) -> Start:
+    """Find the start and ln p*(v), for which some models draw random numbers."""
+    began = time.perf_counter()
+    model, rows, weights = target.model, target.rows, target.weights
+    seed = seed_of(generator)
+    if target.uniform_start:
+        bias = None
+    elif target.train is None:
+        bias = start_bias(model, rows, generator, weights)
+    else:
+        bias = start_bias(model, target.train, generator, None)
+    hidden = None
+    if target.estimated:
+        log_p = model.log_unnormalized_of(rows, POSTERIOR_DRAWS, generator)
+        hidden = HiddenLayers(cast("DBM | DBN", model), rows, log_p, weights, generator)
+    else:
+        log_p = model.exact_log_unnormalized(rows)
+    walked = model.to(dtype=target.dtype)
+    rounding = model.distance_to(walked)
+    runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights)
+    seconds = time.perf_counter() - began
+    return Start(target, generator, seed, runs, hidden, rounding, seconds)
+
+
+def affordable(start: Start, minutes: float) -> Effort:
+    """The effort that fits the time, found with pilot runs."""
+    # Less the time that ln p*(v) of a deep model has already taken.
+    seconds = max(6 * minutes, 60 * minutes - start.seconds)
+    tempering_steps = start.runs.affordable_tempering_steps(TEMPERING_SHARE * seconds)
+    of_tempering = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
+    rest = seconds - of_tempering
+    steps = start.runs.affordable_steps(rest)
+    if start.hidden is not None and start.hidden.unsettled:
+        steps = max(FEWEST_STEPS, int(rest / (rest / steps + start.hidden.seconds_per_step())))
+    return Effort(steps, tempering_steps, minutes)
+
+
+def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Evaluation:
+    """Estimate with this effort, doubt and judge; 0 chain-steps stand for the usual number."""
+    target, runs, hidden = start.target, start.runs, start.hidden
+    tempering_steps = effort.tempering_steps or runs.usual_tempering_steps(effort.num_steps)
+    unnormalized = LogUnnormalized(runs.log_unnormalized)
+    if hidden is not None:
+        unnormalized = hidden.refine(effort.num_steps, progress)
+        runs.log_unnormalized = unnormalized.values
+    finished = runs.run_up_to(effort.num_steps, tempering_steps, progress)
+    others: tuple[str, ...] = ()
+    if target.train is not None:
+        others = far_off(target.train, target.rows, target.weights)
+    of_runs = find_warnings(finished, target.estimated)
+    average = _average(target, finished, unnormalized)
+    lost = _lost_by_few_draws(target, unnormalized.values, start.generator)
+    doubts = impossible(average)
+    bound = None
+    if hidden is not None:
+        below = target.model.variational_bound(target.rows, start.generator)
+        bound = weighted_mean(below - finished.known_log_z.value, target.weights).item()
+        if finished.tempering is not None:
+            doubts += hidden.doubts(finished.tempering.samples)
+    remarks: tuple[str, ...] = ()
+    if target.dtype == torch.float64:
+        remarks = (
+            f"Weights and biases add up to {target.model.sum_of_parameters:.1g}, too much for the "
+            "digits of float32: everything was computed in float64, which takes longer.",
         )
-        doubts = impossible(average)
-        mean = weighted_mean(log_p - log_z, self._weights).item()
-        error = weighted_std_error(log_p - log_z, self._weights)
-        exact = ExactResult(log_z, mean, error)
-        return self._found(
-            average,
-            LogUnnormalized(log_p),
-            dtype=torch.float64,
-            rounding=rounding,
-            exact=exact,
-            judgement=Judgement(NOT_TRUSTED if doubts else TRUSTED, doubts),
-            start="none needed",
-        )
+    return _evaluation(
+        target,
+        average,
+        unnormalized,
+        remarks,
+        dtype=target.dtype,
+        rounding=start.rounding + target.model.largest_rounding,
+        start=_start_in_words(target),
+        judgement=judge(finished, of_runs, others, lost, doubts),
+        effort=replace(effort, tempering_steps=tempering_steps),
+        seed=start.seed,
+        variational_bound=bound,
+        **vars(finished),
+    )
 
-    def start(self) -> AnnealingRuns:
-        """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
-        if self._series is None:
-            began = time.perf_counter()
-            model, generator = self._model, self.generator
-            self._seed = seed_of(generator)
-            images = self.rows if self._train is None else self._train
-            weights = self._weights if self._train is None else None
-            bias = None if self._uniform_start else start_bias(model, images, generator, weights)
-            if self._estimated:
-                log_p = model.log_unnormalized_of(self.rows, POSTERIOR_DRAWS, generator)
-                deep = cast("DBM | DBN", model)
-                self._hidden = HiddenLayers(deep, self.rows, log_p, self._weights, generator)
-            else:
-                log_p = model.exact_log_unnormalized(self.rows)
-            walked = model.to(dtype=self._dtype)
-            # How far ln Z of the model that is walked may be from that of the model itself.
-            self._rounding = model.distance_to(walked)
-            self._series = AnnealingRuns(walked, self.rows, log_p, bias, generator, self._weights)
-            self._spent = time.perf_counter() - began
-        return self._series
 
-    def affordable(self, minutes: float) -> Effort:
-        """The effort that fits the time, found with pilot runs."""
-        series = self.start()
-        # Less the time that ln p*(v) of a deep model has already taken.
-        seconds = max(6 * minutes, 60 * minutes - self._spent)
-        tempering_steps = series.affordable_tempering_steps(TEMPERING_SHARE * seconds)
-        of_tempering = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
-        rest = seconds - of_tempering
-        steps = series.affordable_steps(rest)
-        if self._hidden is not None and self._hidden.unsettled:
-            steps = max(FEWEST_STEPS, int(rest / (rest / steps + self._hidden.seconds_per_step())))
-        return Effort(steps, tempering_steps, minutes)
+def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormalized) -> ImageAverage:
+    """The average test log-probability."""
+    log_z = finished.known_log_z + unnormalized.error
+    # In float64, all numbers may be so far off. In float32 this is far below their errors.
+    rounding = target.model.largest_rounding if target.dtype == torch.float64 else 0.0
+    return average_of(
+        unnormalized.values,
+        log_z,
+        target.weights,
+        too_high=rounding,
+        too_low=rounding + unnormalized.missing,
+    )
 
-    def anneal(self, effort: Effort, progress: bool | None = None) -> Evaluation:
-        """Estimate with this effort, doubt and judge; 0 steps of parallel tempering stand for the usual number."""
-        series, model = self.start(), self._model
-        tempering_steps = effort.tempering_steps or series.usual_tempering_steps(effort.num_steps)
-        found = LogUnnormalized(series.log_unnormalized)
-        if self._hidden is not None:
-            found = self._hidden.refine(effort.num_steps, progress)
-            series.log_unnormalized = found.values
-        finished = series.run_up_to(effort.num_steps, tempering_steps, progress)
-        others: tuple[str, ...] = ()
-        if self._train is not None:
-            others = far_off(self._train, self.rows, self._weights)
-        of_runs = find_warnings(finished, self._estimated)
-        average = self._average(finished, found)
-        lost, doubts, bound = self._lost_by_few_draws(found.values), impossible(average), None
-        if (hidden := self._hidden) is not None:
-            below = model.variational_bound(self.rows, self.generator)
-            bound = weighted_mean(below - finished.known_log_z.value, self._weights).item()
-            if finished.tempering is not None:
-                doubts += hidden.doubts(finished.tempering.samples)
-        judgement = judge(finished, of_runs, others, lost, doubts)
-        return self._found(
-            average,
-            found,
-            dtype=self._dtype,
-            rounding=self._rounding + model.largest_rounding,
-            start=self._start_in_words(),
-            judgement=judgement,
-            effort=replace(effort, tempering_steps=tempering_steps),
-            variational_bound=bound,
-            **vars(finished),
-        )
 
-    def _average(self, finished: FinishedRuns, found: LogUnnormalized) -> ImageAverage:
-        """The average test log-probability."""
-        log_z = finished.known_log_z + found.error
-        # In float64, all numbers may be so far off. In float32 this is far below their errors.
-        rounding = self._model.largest_rounding if self._dtype == torch.float64 else 0.0
-        return average_of(
-            found.values,
-            log_z,
-            self._weights,
-            too_high=rounding,
-            too_low=rounding + found.missing,
-        )
+def _start_in_words(target: Target) -> str:
+    if target.uniform_start:
+        return "the uniform distribution"
+    return f"base rates of the {'test' if target.train is None else 'training'} images"
 
-    def _start_in_words(self) -> str:
-        if self._uniform_start:
-            return "the uniform distribution"
-        return f"base rates of the {'test' if self._train is None else 'training'} images"
 
-    def _lost_by_few_draws(self, log_p: Tensor) -> float:
-        """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
-        if not self._model.draws_once_for_raise:
-            return 0.0
-        few = self._model.log_unnormalized_of(self.rows, CHAINS_PER_VECTOR, self.generator)
-        return max(0.0, weighted_mean(log_p - few, self._weights).item())
+def _lost_by_few_draws(target: Target, log_p: Tensor, generator: torch.Generator) -> float:
+    """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
+    if not target.model.draws_once_for_raise:
+        return 0.0
+    few = target.model.log_unnormalized_of(target.rows, CHAINS_PER_VECTOR, generator)
+    return max(0.0, weighted_mean(log_p - few, target.weights).item())
 
-    def _found(
-        self, average: ImageAverage, unnormalized: LogUnnormalized, **found: Any
-    ) -> Evaluation:
-        """An evaluation with what is known in every case, and with what else was found."""
-        baselines = baselines_of(self.rows, self._train, self._weights)
-        behind, said = baselines.remarks_on(average), ()
-        if self._dtype == torch.float64 and "exact" not in found:
-            said = (
-                f"Weights and biases add up to {self._model.sum_of_parameters:.1g}, too much for the digits of float32: everything was computed in "
-                "float64, which takes longer.",
-            )
-        return Evaluation(
-            num_visible=self._model.num_visible,
-            num_hidden=sum(self._model.hidden_layers),
-            num_images=len(self.rows),
-            average=average,
-            model=self._model.description,
-            baselines=baselines,
-            remarks=(*behind, *said),
-            worse_than_baseline=bool(behind),
-            known_images=baselines.images_in_training(self.rows, self._train),
-            seed=self._seed,
-            weights=self._weights,
-            unnormalized=unnormalized,
-            **found,
-        )
+
+def _evaluation(
+    target: Target,
+    average: ImageAverage,
+    unnormalized: LogUnnormalized,
+    remarks: tuple[str, ...] = (),
+    **results: Any,
+) -> Evaluation:
+    """An evaluation with what is known in every case, and with its other results."""
+    baselines = baselines_of(target.rows, target.train, target.weights)
+    behind = baselines.remarks_on(average)
+    return Evaluation(
+        num_visible=target.model.num_visible,
+        num_hidden=sum(target.model.hidden_layers),
+        num_images=len(target.rows),
+        average=average,
+        model=target.model.description,
+        baselines=baselines,
+        remarks=(*behind, *remarks),
+        worse_than_baseline=bool(behind),
+        known_images=baselines.images_in_training(target.rows, target.train),
+        weights=target.weights,
+        unnormalized=unnormalized,
+        inputs=target.inputs,
+        **results,
+    )
 
 
 def evaluate_alike(
-    prepared: Sequence[Preparation],
+    targets: Sequence[Target],
+    generator: torch.Generator,
     effort: Effort | None,
     minutes: float,
     progress: bool | None,
     tolerance: float = TOLERANCE,
 ) -> list[Evaluation]:
     """Evaluate all with one effort, by default as much as narrows their intervals to the tolerance and fits their share of the time."""
-    inexact = [part for part in prepared if not part.exact]
-    for part in inexact:
-        # In the same order, whether or not the effort depends on the clock.
-        part.start()
-    if not inexact or effort is not None:
-        return _evaluate_all(prepared, effort, progress)
-    first_share = _FIRST_SHARE if tolerance else 0.0
-    efforts = [part.affordable((1 - first_share) * minutes / len(inexact)) for part in inexact]
+    for target in targets:
+        resolve_generator(generator, target.model.device)
+    # In the same order, whether or not the effort depends on the clock.
+    starts = [find_start(target, generator) for target in targets if not target.exact]
+    if not starts:
+        estimates = []
+    elif effort is None:
+        estimates = _estimate_in_time(starts, minutes, progress, tolerance)
+    else:
+        estimates = _estimate_all(starts, effort, progress)
+    by_enumeration = [enumerate_target(target) for target in targets if target.exact]
+    # In the order of the targets.
+    of_kind = {True: iter(by_enumeration), False: iter(estimates)}
+    return [next(of_kind[target.exact]) for target in targets]
+
+
+def _estimate_in_time(
+    starts: Sequence[Start], minutes: float, progress: bool | None, tolerance: float
+) -> list[Evaluation]:
+    """Estimates with one effort, which narrows all intervals to the tolerance if it can."""
+    generator = starts[0].generator
+    share = _FIRST_SHARE if tolerance else 0.0
+    efforts = [affordable(start, (1 - share) * minutes / len(starts)) for start in starts]
     steps = min(each.num_steps for each in efforts)
     effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
-    share, found = first_share, []
+    shorter: list[Evaluation] = []
     while 0 < share < 1 / 2:
-        states = [part.generator.get_state() for part in inexact]
-        found = _evaluate_all(prepared, part_of(effort, share), progress)
-        width = max(each.average.interval[1] - each.average.interval[0] for each in found)
-        settled = all(each.word == TRUSTED for each in found)
+        state = generator.get_state()
+        shorter = _estimate_all(starts, part_of(effort, share), progress)
+        width = max(each.average.interval[1] - each.average.interval[0] for each in shorter)
+        settled = all(each.word == Verdict.TRUSTED for each in shorter)
         if settled and width <= tolerance:
-            of_part = replace(part_of(effort, share), tolerance=tolerance)
-            return [replace(each, effort=each.effort and of_part) for each in found]
-        if any(each.interrupted for each in found):
-            return found
+            enough = replace(part_of(effort, share), tolerance=tolerance)
+            return [replace(each, effort=enough) for each in shorter]
+        if any(each.interrupted for each in shorter):
+            return shorter
         # The same numbers as if nothing had been run before.
-        for part, state in zip(inexact, states, strict=True):
-            part.generator.set_state(state)
-        share *= _MARGIN * (width / tolerance) ** 2 if settled else math.inf
+        generator.set_state(state)
+        if not settled:
+            break
+        share *= _MARGIN * (width / tolerance) ** 2
     try:
-        last = _evaluate_all(prepared, effort, progress)
+        longest = _estimate_all(starts, effort, progress)
     except KeyboardInterrupt:
-        if not found:
+        if not shorter:
             raise
-        return found
+        return shorter
     # Whoever stops it before parallel tempering has ended gets the estimates of the shorter run.
-    return found if found and any(each.source == "AIS" for each in last) else last
+    if shorter and any(each.source == "AIS" for each in longest):
+        return shorter
+    return longest
+
+
+def _estimate_all(
+    starts: Sequence[Start], effort: Effort, progress: bool | None
+) -> list[Evaluation]:
+    estimates: list[Evaluation] = []
+    for start in starts:
+        estimates.append(estimate(start, effort, progress))
+        if estimates[-1].interrupted:
+            # The others get what a report needs, since Ctrl-C is meant for all of them.
+            effort = replace(effort, num_steps=FEWEST_STEPS, tempering_steps=TEMPERING_STEPS[0])
+    return estimates
 
 
 def part_of(effort: Effort, share: float) -> Effort:
@@ -413,18 +522,6 @@ def part_of(effort: Effort, share: float) -> Effort:
         num_steps=max(FEWEST_STEPS, int(share * effort.num_steps)),
         tempering_steps=tempering_steps and max(TEMPERING_STEPS[0], int(share * tempering_steps)),
     )
-
-
-def _evaluate_all(
-    prepared: Sequence[Preparation], effort: Effort | None, progress: bool | None
-) -> list[Evaluation]:
-    found: list[Evaluation] = []
-    for part in prepared:
-        found.append(part.evaluate(effort, progress))
-        if effort is not None and found[-1].interrupted:
-            # The others get what a report needs, since Ctrl-C is meant for all of them.
-            effort = replace(effort, num_steps=FEWEST_STEPS, tempering_steps=TEMPERING_STEPS[0])
-    return found
 
 
 def seed_of(generator: torch.Generator) -> int | None:

@@ -16,7 +16,7 @@ import time
 import torch
 from torch import Tensor
 
-from boltzmann_likelihood.evaluation.result import HIDDEN, NOT_TRUSTED, Doubt, LogUnnormalized
+from boltzmann_likelihood.evaluation.result import Doubt, LogUnnormalized, Part, Verdict
 from paperlib.annealing import PosteriorPath, uniform_betas
 from paperlib.annealing.walk import walk_moving_first
 from paperlib.estimators import ReverseEstimate, control_variate_mean
@@ -90,14 +90,14 @@ class HiddenLayers:
                 f"ln p*(v) still rises by {rise:.1f} nats when the draws of the hidden units are doubled: its average is too low by an unknown "
                 "amount."
             )
-            found.append(Doubt(NOT_TRUSTED, text, HIDDEN, rise / _RISING))
+            found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN, rise / _RISING))
         apart = self._apart(units[:POSTERIOR_IMAGES])
         if apart > _APART:
             text = (
                 f"For images that the model itself has drawn, estimates of ln p*(v) from above and below are {apart:.1f} nats further apart than "
                 "the spread of the weights explains: the draws miss a part of the posterior."
             )
-            found.append(Doubt(NOT_TRUSTED, text, HIDDEN))
+            found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
         return tuple(found)
 
     def _drawn(self) -> LogUnnormalized:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from boltzmann_likelihood.evaluation.averages import LEVEL
 from boltzmann_likelihood.evaluation.report import round_trips
-from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Evaluation, ExactResult
+from boltzmann_likelihood.evaluation.result import Evaluation, ExactResult, Verdict
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood
 from paperlib.errors import InputError
 
@@ -194,11 +194,11 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     doubtful = [
         number
         for number, checkpoint in enumerate(found.checkpoints)
-        if checkpoint.evaluation.word == NOT_TRUSTED
+        if checkpoint.evaluation.word == Verdict.NOT_TRUSTED
     ]
     if doubtful:
         look["markerfacecolor"] = "white"
-        axes.plot(places, means, "o", markevery=doubtful, label=NOT_TRUSTED, **look)
+        axes.plot(places, means, "o", markevery=doubtful, label=Verdict.NOT_TRUSTED, **look)
     best = f"best: {found.checkpoints[found.best].name}"
     axes.plot(places, means, "k*", markevery=[found.best], markersize=12, label=best)
     if logarithmic:

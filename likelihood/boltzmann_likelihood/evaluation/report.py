@@ -1,10 +1,10 @@
-"""An evaluation in words, for machines, and as one line to quote."""
+"""Results in words, for machines, and as one line to quote."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,10 +17,12 @@ from boltzmann_likelihood.evaluation.audit import Audit
 from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
 from boltzmann_likelihood.evaluation.compare import Comparison
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_IMAGES
+from boltzmann_likelihood.evaluation.printed import report_on
 from boltzmann_likelihood.evaluation.result import Effort, Evaluation
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood
 from boltzmann_likelihood.evaluation.verdict import rounded_up
 from boltzmann_likelihood.provenance import code_version, repository_state
+from boltzmann_likelihood.sources import Inputs
 from paperlib import __version__
 from paperlib.estimators import Bracket, TemperingEstimate
 
@@ -49,8 +51,77 @@ def round_trips(tempering: TemperingEstimate) -> str:
     return f"{count:,} round trip{'s' if count != 1 else ''}"
 
 
-def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
-    """The result in words, for a terminal: at most 15 lines if it is trusted, and 20 otherwise. `as_dict` has the rest."""
+def describe(result: Evaluation | Audit | Comparison | TrainingLikelihood) -> str:
+    """The result in words, as `print` shows it, with what was read from files.
+
+    Parameters
+    ----------
+    result : Evaluation, Audit, Comparison or TrainingLikelihood
+        From `evaluate`, `audit`, `compare` or `evaluate_training`.
+
+    Returns
+    -------
+    str
+        Lines for a terminal. The JSON of the command has all that is left out.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from boltzmann_likelihood.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), [0, 2, -2], torch.zeros(2))
+    >>> for line in describe(evaluate(rbm, [[0, 1, 0], [1, 1, 0]])).splitlines()[:5]:
+    ...     print(line)
+    RBM with 3 visible and 2 hidden units, 2 test images; all numbers in nats.
+    ln Z = 4.333, exact.
+    Average test log-probability: -0.947 (standard error over images 0.000).
+    For scale: uniform model -2.08, independent pixels with the base rates of the test images -1.27.
+    Verdict: trusted: every state of the smaller layer was enumerated, nothing is estimated.
+    """
+    return str(result)
+
+
+def origin_of(called: str, inputs: Inputs, *notes: str) -> str:
+    """Where a model is from, and what was changed on the way or not used; further notes follow."""
+    notes = (*inputs.notes, *notes)
+    changed = f" ({'; '.join(notes)})" if notes else ""
+    return f"{called}: {inputs.origin}{changed}"
+
+
+def _with_origin(called: str, evaluation: Evaluation, report: str) -> str:
+    """A report below the line that says where the model is from, if that is known."""
+    inputs = evaluation.inputs
+    if inputs.origin:
+        return f"{origin_of(called, inputs, *inputs.image_notes)}\n{report}"
+    return "\n".join([*inputs.image_notes, report])
+
+
+@report_on.register
+def _(evaluation: Evaluation) -> str:
+    return _with_origin("Model", evaluation, describe_evaluation(evaluation))
+
+
+@report_on.register
+def _(audit: Audit) -> str:
+    return _with_origin("Model", audit.evaluation, describe_audit(audit))
+
+
+@report_on.register
+def _(comparison: Comparison) -> str:
+    report = describe_comparison(comparison)
+    if comparison.second.inputs.origin:
+        report = f"{origin_of('Second model', comparison.second.inputs)}\n{report}"
+    return _with_origin("Model", comparison.first, report)
+
+
+@report_on.register
+def _(training: TrainingLikelihood) -> str:
+    first = training.checkpoints[0].evaluation
+    return _with_origin("First model", first, describe_training(training))
+
+
+def describe_evaluation(evaluation: Evaluation) -> str:
+    """An evaluation in words: at most 15 lines if it is trusted, and 20 otherwise."""
     counted = _total_weight(evaluation)
     if evaluation.known_images:
         counted += f", {evaluation.known_images:,} of them training images"
@@ -81,7 +152,7 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
             f"Stopped early: the interval is no wider than {evaluation.effort.tolerance:g} nats (--tolerance)."
         )
     lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
-    lines.append(_wrapped(quote(evaluation, binarization)))
+    lines.append(_wrapped(quote(evaluation)))
     return "\n".join(lines)
 
 
@@ -161,7 +232,7 @@ def _crossing(bracket: Bracket) -> str:
     )
 
 
-def as_dict(evaluation: Evaluation, binarization: str = "images binary as given") -> dict[str, Any]:
+def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     """The result for machines, as numbers, text and lists; infinite numbers become None."""
     result: dict[str, Any] = {
         "num_visible": evaluation.num_visible,
@@ -182,7 +253,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "seed": evaluation.seed,
         "dtype": str(evaluation.dtype).removeprefix("torch."),
         "settings": _settings(evaluation),
-        "quote": quote(evaluation, binarization),
+        "quote": quote(evaluation),
     }
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()
@@ -284,15 +355,13 @@ def finite(value: Any) -> Any:
     return [finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def quote(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
+def quote(evaluation: Evaluation) -> str:
     """The number to quote: value, interval, method, K and chain-steps, start, binarisation, seed, version and commit.
 
     Parameters
     ----------
     evaluation : Evaluation
         From `evaluate`.
-    binarization : str
-        How the images became binary.
 
     Returns
     -------
@@ -311,11 +380,12 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
     """
     average = evaluation.average
     if not evaluation.trustworthy:
-        return f"To quote: no number yet, since the verdict is {evaluation.word!r}."
+        return f"To quote: no number yet, since the verdict is '{evaluation.word}'."
     kind = "training images" if evaluation.known_images == evaluation.num_images else "images"
     images = f"{evaluation.num_images:,} {kind}{_total_weight(evaluation)}"
     over_images = f"standard error over {images} {average.image_std_error:.2f}"
     value = f"{average.mean:.2f} nats"
+    binarization = evaluation.inputs.binarization
     if evaluation.exact is not None:
         parts = ["exact, by enumeration", over_images, binarization, code_version()]
     else:
@@ -450,12 +520,14 @@ def comparison_as_dict(found: Comparison) -> dict[str, Any]:
     return finite(result)
 
 
-def describe_training(found: TrainingLikelihood, claimed_log_z: Mapping[str, float]) -> str:
+def describe_training(found: TrainingLikelihood) -> str:
     """The likelihood along training in words, for a terminal, beside the ln Z that the file itself has for some checkpoints."""
+    claimed_log_z = found.stored_log_z
     best = found.checkpoints[found.best].evaluation
     width = max(10, *(len(each.name) for each in found.checkpoints))
     beside = "  the file's own ln Z" if claimed_log_z else ""
     lines = [
+        *found.left_out,
         f"Average test log-probability of {len(found.checkpoints)} checkpoints; all numbers in nats, intervals 95 %.",
         "",
         f"  {'checkpoint':<{width}} {'ln Z':>10} {'average':>9}   {'interval':<20}  {'behind the best':<24}  {'verdict':<17}{beside}",
@@ -493,9 +565,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
 
 
-def training_as_dict(
-    found: TrainingLikelihood, claimed_log_z: Mapping[str, float]
-) -> dict[str, Any]:
+def training_as_dict(found: TrainingLikelihood) -> dict[str, Any]:
     """The likelihood along training for machines, with a row for each checkpoint; infinite numbers become None."""
     rows = []
     for number, each in enumerate(found.checkpoints):
@@ -523,7 +593,7 @@ def training_as_dict(
                 "told_from_best": "best" if number == found.best else each.told_from_best,
                 "num_steps": effort and effort.num_steps,
                 "ladder_steps": effort and effort.tempering_steps,
-                "claimed_log_z": claimed_log_z.get(each.name),
+                "claimed_log_z": found.stored_log_z.get(each.name),
             }
         )
     result = {
@@ -541,5 +611,7 @@ def training_as_dict(
             for text in each.evaluation.warnings
         ],
         "checkpoints": rows,
+        "left_out": list(found.left_out),
+        "seed": found.seed,
     }
     return finite(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import torch
 from torch import Tensor
@@ -11,24 +12,45 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import ImageAverage
 from boltzmann_likelihood.evaluation.baselines import Baselines
 from boltzmann_likelihood.evaluation.modes import ModeCheck
+from boltzmann_likelihood.evaluation.printed import Printed
+from boltzmann_likelihood.sources import Inputs
 from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
 from paperlib.uncertain import Uncertain
 
-TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
-#: What might settle a doubt if it had more work.
-TEMPERING, MODES, ANNEALING, HIDDEN = "tempering", "modes", "annealing", "hidden layers"
-NOTHING = "nothing"
 _EXACT = Uncertain(0.0)
+
+
+class Verdict(StrEnum):
+    """Whether an average test log-probability can be relied on.
+
+    `boltzmann_likelihood.evaluation.verdict` has the rule.
+    """
+
+    TRUSTED = "trusted"
+    NOT_TRUSTED = "not trusted"
+    OPEN = "open"
+    TOO_NOISY = "too noisy to tell"
+
+
+class Part(StrEnum):
+    """What might settle a doubt if it had more work."""
+
+    TEMPERING = "tempering"
+    # Runs of parallel tempering from modes.
+    MODES = "modes"
+    ANNEALING = "annealing"
+    # Annealing of hidden layers.
+    HIDDEN = "hidden layers"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
 class Doubt:
     """A warning about the value of parallel tempering, with the verdict that it leads to, and with what work, times which factor, would settle it."""
 
-    word: str
+    word: Verdict
     text: str
-    # Parallel tempering, the runs from modes, annealing, annealing of hidden layers, or nothing.
-    part: str = TEMPERING
+    part: Part = Part.TEMPERING
     # From what was seen; infinite if that cannot be said.
     factor: float = math.inf
 
@@ -37,7 +59,7 @@ class Doubt:
 class Judgement:
     """The verdict on an evaluation, its doubts, and warnings about AIS and RAISE that do not count against the number (`settled`)."""
 
-    word: str
+    word: Verdict
     doubts: tuple[Doubt, ...] = ()
     settled: tuple[str, ...] = ()
 
@@ -195,9 +217,11 @@ class ExactResult:
     test_std_error: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation(FinishedRuns):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Evaluation(Printed, FinishedRuns):
     """What is known about a model's average test log-probability, and the runs that say so.
+
+    `print` shows it as a report in words.
 
     Attributes
     ----------
@@ -243,6 +267,9 @@ class Evaluation(FinishedRuns):
         The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
+    inputs : Inputs
+        How the images became binary, what the model was read from, and what of the files was
+        changed or not used.
 
     Examples
     --------
@@ -253,6 +280,10 @@ class Evaluation(FinishedRuns):
     >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]])
     >>> result.num_images, result.runs, result.warnings
     (2, (), ())
+    >>> result
+    <Evaluation: RBM with 3 visible and 2 hidden units, 2 test images, -2.08 nats, open>
+    >>> result.inputs.binarization
+    'images binary as given'
     """
 
     num_visible: int
@@ -271,9 +302,16 @@ class Evaluation(FinishedRuns):
     known_images: int = 0
     effort: Effort | None = None
     seed: int | None = None
-    unnormalized: LogUnnormalized = field(repr=False, compare=False)
+    unnormalized: LogUnnormalized = field(compare=False)
     variational_bound: float | None = None
-    weights: Tensor | None = field(default=None, repr=False, compare=False)
+    weights: Tensor | None = field(default=None, compare=False)
+    inputs: Inputs
+
+    @property
+    def summary(self) -> str:
+        """The model, the images, the average and the verdict, in a few words."""
+        images = f"{self.num_images:,} test images"
+        return f"{self.model}, {images}, {self.average.mean:.2f} nats, {self.word}"
 
     @property
     def log_unnormalized(self) -> Tensor:
@@ -286,10 +324,10 @@ class Evaluation(FinishedRuns):
         return self.judgement.warnings
 
     @property
-    def word(self) -> str:
+    def word(self) -> Verdict:
         """The word of the verdict, one of `trusted`, `not trusted`, `open` and `too noisy to tell`."""
         word = self.judgement.word
-        return OPEN if word == TRUSTED and self.worse_than_baseline else word
+        return Verdict.OPEN if word == Verdict.TRUSTED and self.worse_than_baseline else word
 
     @property
     def advice(self) -> str:
@@ -298,7 +336,7 @@ class Evaluation(FinishedRuns):
             return ""
         factor, effort = self.judgement.factor, self.effort
         if math.isinf(factor):
-            if any(doubt.part == NOTHING for doubt in self.judgement.doubts):
+            if any(doubt.part == Part.NOTHING for doubt in self.judgement.doubts):
                 return "More time alone is unlikely to help."
             return "How much more time would help cannot be told from this run."
         times = max(2, math.ceil(factor))
@@ -319,7 +357,7 @@ class Evaluation(FinishedRuns):
     @property
     def trustworthy(self) -> bool:
         """Whether nothing speaks against the result."""
-        return self.word == TRUSTED
+        return self.word == Verdict.TRUSTED
 
     @property
     def known_log_z(self) -> Uncertain:

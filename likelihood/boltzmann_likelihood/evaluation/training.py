@@ -25,8 +25,21 @@ from tqdm import tqdm
 
 from boltzmann_likelihood.evaluation.averages import ImageAverage, Shown
 from boltzmann_likelihood.evaluation.compare import difference_of
-from boltzmann_likelihood.evaluation.evaluation import Preparation, given_effort, part_of
-from boltzmann_likelihood.evaluation.result import NOT_TRUSTED, Effort, Evaluation
+from boltzmann_likelihood.evaluation.evaluation import (
+    Start,
+    Target,
+    affordable,
+    enumerate_target,
+    estimate,
+    find_start,
+    given_effort,
+    part_of,
+    seed_of,
+    target_of,
+)
+from boltzmann_likelihood.evaluation.printed import Printed
+from boltzmann_likelihood.evaluation.result import Effort, Evaluation, Verdict
+from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator
@@ -73,14 +86,14 @@ class CheckpointLikelihood:
     @property
     def told_from_best(self) -> str:
         """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, `no` or `not trusted`."""
-        if self.evaluation.word == NOT_TRUSTED:
-            return NOT_TRUSTED
+        if self.evaluation.word == Verdict.NOT_TRUSTED:
+            return Verdict.NOT_TRUSTED
         return self.behind_best.told_from_zero
 
 
-@dataclass(frozen=True)
-class TrainingLikelihood:
-    """The likelihood along a training.
+@dataclass(frozen=True, repr=False)
+class TrainingLikelihood(Printed):
+    """The likelihood along a training. `print` shows it as a table in words.
 
     Attributes
     ----------
@@ -90,6 +103,10 @@ class TrainingLikelihood:
         Index of the checkpoint with the highest average, counted from 0; of those that are not distrusted, if there are any.
     interrupted : bool
         Whether the run was stopped early. The last checkpoints may then be missing, or some be less accurate than the time allowed.
+    left_out : tuple of str
+        A sentence for each checkpoint that was not evaluated, with the reason.
+    seed : int or None
+        The seed of the generator, if it had not been used before.
 
     Examples
     --------
@@ -98,11 +115,33 @@ class TrainingLikelihood:
     >>> found = evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]], names=["flat", "steep"])
     >>> found.checkpoints[found.best].name, found.trustworthy, found.as_good
     ('steep', True, ())
+    >>> found
+    <TrainingLikelihood: 2 checkpoints, steep is best, -1.05 nats, trusted>
     """
 
     checkpoints: tuple[CheckpointLikelihood, ...]
     best: int
     interrupted: bool
+    left_out: tuple[str, ...] = ()
+    seed: int | None = None
+
+    @property
+    def summary(self) -> str:
+        """How many checkpoints there are, and the best one, its average and verdict."""
+        best = self.checkpoints[self.best]
+        count = f"{len(self.checkpoints)} checkpoints"
+        average = f"{best.average.mean:.2f} nats"
+        return f"{count}, {best.name} is best, {average}, {best.evaluation.word}"
+
+    @property
+    def stored_log_z(self) -> dict[str, float]:
+        """ln Z that the files state, in nats, of the models with units 0 and 1, by their names."""
+        inputs = {each.name: each.evaluation.inputs for each in self.checkpoints}
+        return {
+            name: each.stored_log_z - each.log_z_offset
+            for name, each in inputs.items()
+            if each.stored_log_z is not None
+        }
 
     @property
     def as_good(self) -> tuple[str, ...]:
@@ -121,7 +160,7 @@ class TrainingLikelihood:
         return tuple(
             self.checkpoints[n].name
             for n in reach
-            if n != self.best and found[n].word == NOT_TRUSTED
+            if n != self.best and found[n].word == Verdict.NOT_TRUSTED
         )
 
     @property
@@ -144,7 +183,7 @@ class TrainingLikelihood:
                 Shown.YES: f"is worse{by}",
                 Shown.ON_THESE: f"is worse on these images, which may be chance for others{by}",
                 Shown.NO: f"cannot be told from it{by}",
-                NOT_TRUSTED: f"is {NOT_TRUSTED}",
+                Verdict.NOT_TRUSTED: f"is {Verdict.NOT_TRUSTED}",
             }[other.told_from_best]
             parts.append(f"{other.name} {where} it {word}")
         return "; ".join(parts)
@@ -152,9 +191,9 @@ class TrainingLikelihood:
 
 @plain_torch(gradients=False)
 def evaluate_training(
-    models: Sequence[UnnormalizedModel],
-    test: ArrayLike,
-    train: ArrayLike | None = None,
+    models: Sequence[UnnormalizedModel | ForeignRBM],
+    test: ArrayLike | Images,
+    train: ArrayLike | Images | None = None,
     *,
     names: Sequence[str] | None = None,
     minutes: float = 2.0,
@@ -169,8 +208,9 @@ def evaluate_training(
 
     Parameters
     ----------
-    models : sequence of RBM, DBM or DBN
-        Checkpoints with the same visible units, in the order of training.
+    models : sequence of RBM, DBM, DBN or ForeignRBM
+        Checkpoints, such as `read_checkpoints` returns them, with the same visible units, in the
+        order of training.
     test, train, weights, generator, progress
         As for `evaluate`. Validation images if a checkpoint is to be chosen.
     names : sequence of str, optional
@@ -208,33 +248,40 @@ def evaluate_training(
     labels = [str(n) for n in range(1, len(models) + 1)] if names is None else list(names)
     if len(labels) != len(models):
         raise InputError(f"names: expected {len(models)}, one for each model, got {len(labels)}")
-    if len({_places(model) for model in models}) < len(models):
+    if len({_places(model_of(model)) for model in models}) < len(models):
         raise InputError(
             "models: expected weights of its own for each checkpoint, got the same ones in two; keep a copy of each, model.to(model.device)"
         )
     asked = given_effort(minutes, steps, tempering_steps)
-    generator = resolve_generator(generator, models[0].device)
-    prepared: dict[int, Preparation] = {}
+    generator = resolve_generator(generator, model_of(models[0]).device)
+    seed = seed_of(generator)
+    targets: dict[int, Target] = {}
     problems = []
     for number, model in enumerate(models):
         try:
-            prepared[number] = Preparation(model, test, train, weights, generator)
+            target = target_of(model, test, train, weights)
+            resolve_generator(generator, target.model.device)
+            targets[number] = target
         except InputError as error:
             if left_out is None:
                 raise
             problems.append(f"{labels[number]} is left out: {error}")
-    if not prepared:
+    if not targets:
         raise InputError(f"models: expected one that can be evaluated, got none; {problems[0]}")
     if left_out is not None:
         for problem in problems:
             left_out(problem)
+    starts = _Starts(targets, generator)
     found: dict[int, Evaluation] = {}
     interrupted = False
     hide = None if progress is None else not progress
     try:
-        for title, numbers, most, effort in _rounds(prepared, found, asked, minutes):
+        for title, numbers, most, effort in _rounds(starts, found, asked, minutes):
             for number in tqdm(numbers, title, most, unit="checkpoint", disable=hide):
-                each = prepared[number].evaluate(effort, progress=False)
+                if effort is None or targets[number].exact:
+                    each = enumerate_target(targets[number])
+                else:
+                    each = estimate(starts[number], effort, progress=False)
                 if not (each.interrupted and found):
                     # None can be repeated on its own, since all draw from one generator.
                     found[number] = replace(each, seed=None)
@@ -244,7 +291,7 @@ def evaluate_training(
         if not found:
             raise
         interrupted = True
-    best = max(found, key=lambda n: (found[n].word != NOT_TRUSTED, found[n].average.mean))
+    best = max(found, key=lambda n: (found[n].word != Verdict.NOT_TRUSTED, found[n].average.mean))
     return TrainingLikelihood(
         tuple(
             CheckpointLikelihood(labels[number], each, difference_of(found[best], each))
@@ -252,7 +299,24 @@ def evaluate_training(
         ),
         list(found).index(best),
         interrupted,
+        tuple(problems),
+        seed,
     )
+
+
+class _Starts(dict[int, Start]):
+    """Where the chains of each checkpoint start.
+
+    Finding that draws random numbers, so it is done when a checkpoint is first run.
+    """
+
+    def __init__(self, targets: Mapping[int, Target], generator: torch.Generator) -> None:
+        super().__init__()
+        self.targets, self._generator = targets, generator
+
+    def __missing__(self, number: int) -> Start:
+        self[number] = find_start(self.targets[number], self._generator)
+        return self[number]
 
 
 def _places(model: UnnormalizedModel) -> tuple[int, ...]:
@@ -261,18 +325,18 @@ def _places(model: UnnormalizedModel) -> tuple[int, ...]:
 
 
 def _rounds(
-    prepared: Mapping[int, Preparation],
+    starts: _Starts,
     found: Mapping[int, Evaluation],
     asked: Effort | None,
     minutes: float,
 ) -> Iterator[tuple[str, Iterable[int], int, Effort | None]]:
     """Which checkpoints are to be evaluated, how many at most, and with which effort; the second time it depends on what is found meanwhile."""
     began = time.perf_counter()
-    rest = [number for number, part in prepared.items() if not part.exact]
+    rest = [number for number, target in starts.targets.items() if not target.exact]
 
-    def affordable(numbers: Sequence[int], minutes_left: float) -> Effort:
+    def effort_for(numbers: Sequence[int], minutes_left: float) -> Effort:
         # The checkpoints of a training are alike, so that one of them says how much time they take.
-        effort = prepared[numbers[-1]].affordable(minutes_left / len(numbers))
+        effort = affordable(starts[numbers[-1]], minutes_left / len(numbers))
         return replace(effort, minutes=minutes)
 
     def could_be_best() -> list[int]:
@@ -289,17 +353,17 @@ def _rounds(
     if asked is not None:
         first = part_of(asked, _SHARE_OF_STEPS)
     elif rest:
-        first = affordable(rest, _SHARE_OF_TIME * minutes)
-    yield "All checkpoints", list(prepared), len(prepared), first
+        first = effort_for(rest, _SHARE_OF_TIME * minutes)
+    yield "All checkpoints", list(starts.targets), len(starts.targets), first
     chosen = could_be_best()[: _MOST_AGAIN if asked is None else None]
     if asked is None and chosen:
         spent = (time.perf_counter() - began) / 60
-        asked = affordable(chosen, max(minutes / 2, minutes - spent))
+        asked = effort_for(chosen, max(minutes / 2, minutes - spent))
     yield "Those that could be best", islice(again(), len(chosen)), len(chosen), asked
 
 
 def _could_be_best(found: Mapping[int, Evaluation]) -> list[int]:
     """Those whose interval reaches the best one's, as far as the other numbers can be trusted."""
-    lows = [each.average.interval[0] for each in found.values() if each.word != NOT_TRUSTED]
+    lows = [each.average.interval[0] for each in found.values() if each.word != Verdict.NOT_TRUSTED]
     least = max(lows, default=-math.inf)
     return [number for number, each in found.items() if each.average.interval[1] >= least]

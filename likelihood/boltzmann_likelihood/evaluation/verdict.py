@@ -57,22 +57,17 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
 from boltzmann_likelihood.evaluation.modes import ModeCheck
 from boltzmann_likelihood.evaluation.result import (
-    ANNEALING,
-    MODES,
-    NOT_TRUSTED,
-    NOTHING,
-    OPEN,
-    TOO_NOISY,
-    TRUSTED,
     AnnealingRun,
     Doubt,
     FinishedRuns,
     Judgement,
+    Part,
+    Verdict,
 )
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
 from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
 
-_WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY, TRUSTED)
+_WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TRUSTED)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
 # RAISE's shortfall and an open bracket are reported only beyond the first, and an estimate of AIS that moves beyond the second, in nats.
@@ -103,7 +98,7 @@ def impossible(average: ImageAverage) -> tuple[Doubt, ...]:
         f"An average log-probability of {average.mean:.2f} is impossible: ln p(v) is at most 0 for discrete data. The numbers of the model are "
         "too large for this computation, or this is an error of the program."
     )
-    return (Doubt(NOT_TRUSTED, text, NOTHING),)
+    return (Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING),)
 
 
 def judge(
@@ -125,11 +120,13 @@ def judge(
         against_all.append(
             "There is no run of parallel tempering yet, and AIS alone is not believed."
         )
-    found = [*doubts, *(Doubt(NOT_TRUSTED, text) for text in against_all)]
+    found = [*doubts, *(Doubt(Verdict.NOT_TRUSTED, text) for text in against_all)]
     found += find_doubts(finished, explained)
-    settled += tuple(doubt.text for doubt in found if doubt.word == TRUSTED)
-    word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
-    return Judgement(word, tuple(doubt for doubt in found if doubt.word != TRUSTED), settled)
+    settled += tuple(doubt.text for doubt in found if doubt.word == Verdict.TRUSTED)
+    word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=Verdict.TRUSTED)
+    return Judgement(
+        word, tuple(doubt for doubt in found if doubt.word != Verdict.TRUSTED), settled
+    )
 
 
 def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
@@ -152,12 +149,12 @@ def _of_tempering(tempering: TemperingEstimate) -> Iterator[Doubt]:
     trips = tempering.round_trips
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
     for text in tempering.warnings:
-        yield Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
+        yield Doubt(Verdict.NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
     low, high = tempering.interval(LEVEL)
     half = (high - low) / 2
     if not half <= SMALL:
         text = f"Parallel tempering knows ln Z to {half:.1f} nats only (95 %)."
-        yield Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2)
+        yield Doubt(Verdict.TOO_NOISY, text, factor=(half / SMALL) ** 2)
 
 
 def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
@@ -168,7 +165,7 @@ def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]
         f"Parallel tempering says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
         f"{certified:.2f}."
     )
-    return [Doubt(NOT_TRUSTED, text)]
+    return [Doubt(Verdict.NOT_TRUSTED, text)]
 
 
 def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's own") -> list[Doubt]:
@@ -176,7 +173,7 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
         text = (
             "The model's own modes were not looked at, and parallel tempering may have missed one."
         )
-        return [Doubt(OPEN, text, MODES)]
+        return [Doubt(Verdict.OPEN, text, Part.MODES)]
     found = [check for check in checks if check.significant and check.missed > SMALL]
     if found:
         worst = max(found, key=lambda check: check.missed)
@@ -184,7 +181,9 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
             f"A run of parallel tempering that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first run missed that "
             "mode."
         )
-        return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
+        return [
+            Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING if worst.least > SMALL else Part.MODES)
+        ]
     unmet = [check.missed for check in checks if check.significant and check.met < _MET]
     largest = max(unmet, default=0.0)
     if largest > _FIRST_OF_MANY:
@@ -192,12 +191,12 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
             f"Parallel tempering missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
             "beside it may be."
         )
-        return [Doubt(OPEN, text, NOTHING)]
+        return [Doubt(Verdict.OPEN, text, Part.NOTHING)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
     text = f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to {most:.1f} nats."
-    return [Doubt(OPEN, text, MODES, (most / SMALL) ** 2)]
+    return [Doubt(Verdict.OPEN, text, Part.MODES, (most / SMALL) ** 2)]
 
 
 def _of_raise(
@@ -207,7 +206,7 @@ def _of_raise(
     if short is None:
         return []
     found = [] if check is None else _of_modes([check], "a mode near some test images")
-    word, factor = OPEN, short.nats / _TOLERANCE
+    word, factor = Verdict.OPEN, short.nats / _TOLERANCE
     if check is None:
         text = "Some images may be hard to reach."
     elif short.affected.double().mean() > _MOST:
@@ -215,7 +214,7 @@ def _of_raise(
     elif found:
         return found
     else:
-        word, factor = TRUSTED, 1.0
+        word, factor = Verdict.TRUSTED, 1.0
         text = (
             "A run of parallel tempering that starts at such images finds no mode that was missed."
         )
@@ -223,7 +222,7 @@ def _of_raise(
         f"RAISE is {short.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {short.explained:.1f} of "
         "them."
     )
-    return [*found, Doubt(word, f"{numbers} {text}", ANNEALING, factor)]
+    return [*found, Doubt(word, f"{numbers} {text}", Part.ANNEALING, factor)]
 
 
 @dataclass(frozen=True)

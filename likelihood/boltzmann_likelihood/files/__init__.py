@@ -12,10 +12,11 @@ from boltzmann_likelihood.files.archives import archive_updates as archive_updat
 from boltzmann_likelihood.files.archives import from_archive as from_archive
 from boltzmann_likelihood.files.archives import is_archive as is_archive
 from boltzmann_likelihood.files.checkpoint_files import read_checkpoints as read_checkpoints
-from boltzmann_likelihood.files.foreign_rbm import ForeignRBM as ForeignRBM
 from boltzmann_likelihood.files.inputs import read_images as read_images
 from boltzmann_likelihood.files.inputs import read_model as read_model
 from boltzmann_likelihood.files.inputs import read_weights as read_weights
 from boltzmann_likelihood.files.naming import model_of as model_of
 from boltzmann_likelihood.files.naming import parse_names as parse_names
 from boltzmann_likelihood.files.spins import binary_from_spins as binary_from_spins
+from boltzmann_likelihood.sources import ForeignRBM as ForeignRBM
+from boltzmann_likelihood.sources import Images as Images

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from boltzmann_likelihood.files.foreign_rbm import ForeignRBM
 from boltzmann_likelihood.files.gone import CATEGORICAL_KINDS, categorical_model
 from boltzmann_likelihood.files.spins import binary_from_spins
 from boltzmann_likelihood.files.stored import listed, read_stored
+from boltzmann_likelihood.sources import ForeignRBM
 from paperlib.errors import InputError
 from paperlib.models.files import Entry
 from paperlib.models.rbm import RBM

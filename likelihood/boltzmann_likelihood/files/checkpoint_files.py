@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from boltzmann_likelihood.files.archives import archive_updates, is_archive
-from boltzmann_likelihood.files.foreign_rbm import ForeignRBM
 from boltzmann_likelihood.files.inputs import read_model
 from boltzmann_likelihood.files.stored import read_stored
+from boltzmann_likelihood.sources import ForeignRBM
 from paperlib import storage
 from paperlib.errors import InputError
 

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,9 @@ from torch import Tensor
 
 from boltzmann_likelihood.evaluation.averages import as_weights
 from boltzmann_likelihood.files.archives import from_archive, is_archive
-from boltzmann_likelihood.files.foreign_rbm import ForeignRBM
 from boltzmann_likelihood.files.naming import IGNORE, model_of, parse_names
 from boltzmann_likelihood.files.stored import COMPLETE, listed, read_stored
+from boltzmann_likelihood.sources import ForeignRBM, Images
 from paperlib import storage
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
@@ -121,27 +122,75 @@ def _of_files(location: str) -> Mapping[str, Entry]:
     return found
 
 
-def read_rows(
-    name: str,
-    path: str | os.PathLike[str],
-    left_out: Callable[[str], object] | None = None,
-    fewest_axes: int = 2,
-    widths: Collection[int] = (),
-) -> np.ndarray:
-    """The one array in a file, with all dimensions but the first flattened into one; `left_out` as for `read_images`.
+class RowsFile:
+    """A file of images or weights, which is read once, when it is first needed.
 
-    `widths` are the numbers of values that a row may have, where they are known: a column of labels is left out only if it is one too many.
+    `name` is what the rows are, for error messages. FILE.npz:x_test is one of several arrays.
     """
-    location, member = storage.file_and_member(os.fspath(path))
-    stored = read_stored(name, location)
-    if member not in stored:
-        # in HDF5, groups have slashes behind their names
-        member = member.strip("/").replace("/", ".")
-    if member in stored:
-        arrays = {member: stored[member]}
-    else:
+
+    def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
+        self.name, self.path = name, path
+        self._location, self._member = storage.file_and_member(os.fspath(path))
+        self._entries: dict[str, Entry] = {}
+
+    @cached_property
+    def _stored(self) -> Mapping[str, Entry]:
+        return read_stored(self.name, self._location)
+
+    def _entry(self, key: str) -> Entry:
+        # A file of HDF5 reads an entry each time that it is asked for.
+        if key not in self._entries:
+            self._entries[key] = self._stored[key]
+        return self._entries[key]
+
+    def width(self) -> int:
+        """How many values a row has."""
+        array, _ = self.rows()
+        return math.prod(array.shape[1:])
+
+    def rows(
+        self, fewest_axes: int = 2, widths: Collection[int] = ()
+    ) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The one array in the file, [N, values], and what was not used of the file.
+
+        `widths` are the numbers of values that a row may have, where they are known: a column of
+        labels is left out only if it is one too many.
+        """
+        name, location = self.name, self._location
+        key, entry = self._chosen(fewest_axes, widths)
+        array = _as_array(name, key, entry)
+        if array.dtype.kind == "U":
+            raise InputError(
+                f"{name}: expected numbers in {self.path}, got letters: a model of bits takes no "
+                "sequences; of strings of bits, make a row of numbers each"
+            )
+        if array.dtype.kind not in "biuf":
+            inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
+            raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}{inside}")
+        notes: list[str] = []
+        columns = str(self._stored.get(f"{key}.header".removeprefix("."), "")).split("\n")
+        if len(columns) > 1:
+            notes.append(f"{name}: the first line is a header and was left out")
+            labels = [column for column in columns if column.lower() in _LABELS]
+            fits = not widths or len(columns) - 1 in widths
+            if len(labels) == 1 and fits and array.shape[1:] == (len(columns),):
+                array = np.delete(array, columns.index(labels[0]), 1)
+                notes.append(f"{name}: the column {labels[0]!r} was left out")
+        if array.ndim > 1:
+            array = array.reshape(len(array), int(np.prod(array.shape[1:])))
+        return array, tuple(notes)
+
+    def _chosen(self, fewest_axes: int, widths: Collection[int]) -> tuple[str, Entry]:
+        """The name and the content of the one entry that can be rows."""
+        name, location, member = self.name, self._location, self._member
+        stored = self._stored
+        if member not in stored:
+            # in HDF5, groups have slashes behind their names
+            member = member.strip("/").replace("/", ".")
+        if member in stored:
+            return member, self._entry(member)
         try:
-            entries = {key: stored[key] for key in stored}
+            entries = {key: self._entry(key) for key in stored}
         except InputError as error:
             others = f"; of {printable(', '.join(stored))} choose one with {location}:NAME"
             raise InputError(f"{error}{others if len(stored) > 1 else ''}") from error
@@ -152,27 +201,8 @@ def read_rows(
             raise InputError(
                 f"{name}: expected one array in {location}, got {listed(arrays or entries)}; choose with {location}:NAME"
             )
-    [(key, entry)] = arrays.items()
-    array = _as_array(name, key, entry)
-    if array.dtype.kind == "U":
-        raise InputError(
-            f"{name}: expected numbers in {path}, got letters: a model of bits takes no sequences; of strings of bits, make a row of numbers each"
-        )
-    if array.dtype.kind not in "biuf":
-        inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
-        raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}{inside}")
-    said = left_out or (lambda _: None)
-    columns = str(stored.get(f"{key}.header".removeprefix("."), "")).split("\n")
-    if len(columns) > 1:
-        said(f"{name}: the first line is a header and was left out")
-        labels = [column for column in columns if column.lower() in _LABELS]
-        fits = not widths or len(columns) - 1 in widths
-        if len(labels) == 1 and fits and array.shape[1:] == (len(columns),):
-            array = np.delete(array, columns.index(labels[0]), 1)
-            said(f"{name}: the column {labels[0]!r} was left out")
-    if array.ndim > 1:
-        array = array.reshape(len(array), int(np.prod(array.shape[1:])))
-    return array
+        [chosen] = arrays.items()
+        return chosen
 
 
 def _as_array(name: str, key: str, entry: Entry) -> np.ndarray:
@@ -211,8 +241,7 @@ def read_images(
     binarize_seed: int | None = None,
     spins: bool = False,
     threshold: float | None = None,
-    left_out: Callable[[str], object] | None = None,
-) -> Tensor:
+) -> Images:
     """Binary images from `.npy`, `.npz`, `.mat`, `.csv`, IDX, HDF5 or what `torch.save` wrote (also gzipped).
 
     Parameters
@@ -230,13 +259,13 @@ def read_images(
         Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then accepted, and converted to 0 and 1.
     threshold : float, optional
         Pixels with a larger value are on, the others off. Without this and without a seed, the images must be binary.
-    left_out : callable, optional
-        Called with a sentence for what in the file was left out: the header of a table, or a column of labels.
 
     Returns
     -------
-    Tensor, shape [N, D]
-        uint8. Bytes 0 and 1 from a `.npy` file are mapped into memory and not copied.
+    Images
+        Their `pixels` are a tensor [N, D] of uint8; bytes 0 and 1 from a `.npy` file are mapped
+        into memory and not copied. Their `notes` say what in the file was left out: the header of
+        a table, or a column of labels.
 
     Raises
     ------
@@ -255,12 +284,27 @@ def read_images(
     >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/test.npy", np.eye(3))
-    ...     read_images("data", f"{folder}/test.npy", width=3)
+    ...     images = read_images("data", f"{folder}/test.npy", width=3)
+    >>> images
+    <Images: 3 of 3 pixels, images binary as given>
+    >>> images.pixels
     tensor([[1, 0, 0],
             [0, 1, 0],
             [0, 0, 1]], dtype=torch.uint8)
     """
-    array = read_rows(name, path, left_out, widths=(width,))
+    return images_of(RowsFile(name, path), width, binarize_seed, spins, threshold)
+
+
+def images_of(
+    file: RowsFile,
+    width: int,
+    binarize_seed: int | None = None,
+    spins: bool = False,
+    threshold: float | None = None,
+) -> Images:
+    """`read_images` from a file that may have been read before."""
+    name, path = file.name, file.path
+    array, notes = file.rows(widths=(width,))
     if binarize_seed is not None and threshold is not None:
         raise InputError("threshold: expected it or a seed for binarization, got both")
     images = as_tensor(name, array)
@@ -287,7 +331,8 @@ def read_images(
             raise InputError(
                 f"threshold: expected a number from {low:g} to below {high:g}, the values of the {name}, got {threshold:g}"
             )
-        return (images > threshold).to(torch.uint8)
+        above = (images > threshold).to(torch.uint8)
+        return Images(above, f"pixels on where above {threshold:g}", notes)
     white = 255 if _DARKEST_WHITE < high <= 255 else 1
     if binarize_seed is not None:
         if low < 0 or high > white or _lacks_values(images, low, high):
@@ -295,26 +340,16 @@ def read_images(
                 f"{name}: expected intensities from 0 to 1 or grey levels up to 255, got values from {low:g} to {high:g}. "
                 f"{_what_to_do(images, low, high)}"
             )
-        return binarize(images, binarize_seed, white)
+        drawn = binarize(images, binarize_seed, white)
+        return Images(drawn, f"images binarised once with seed {binarize_seed}", notes)
     if white == 1 and images.dtype == torch.uint8 and high <= 1:
-        return images
+        return Images(images, notes=notes)
     try:
         for block in blocks(images):
             require_binary(name, block / white)
     except InputError as error:
         raise InputError(f"{error}. {_what_to_do(images, low, high)}") from error
-    return (images > 0).view(torch.uint8)
-
-
-def check_rows(
-    name: str,
-    path: str | os.PathLike[str],
-    binarize_seed: int | None = None,
-    threshold: float | None = None,
-) -> None:
-    """Raise the error of `read_images` if these rows are for no model whatever."""
-    width = math.prod(read_rows(name, path).shape[1:])
-    read_images(name, path, width, binarize_seed, True, threshold)
+    return Images((images > 0).view(torch.uint8), notes=notes)
 
 
 def _why_other_width(images: Tensor, width: int) -> str:
@@ -404,5 +439,5 @@ def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
     ...     read_weights(f"{folder}/weights.npy", 3)
     tensor([1.0000, 0.5000, 2.0000], dtype=torch.float64)
     """
-    numbers = read_rows("weights", path, fewest_axes=1)
+    numbers, _ = RowsFile("weights", path).rows(fewest_axes=1)
     return as_weights("weights", as_tensor("weights", numbers.reshape(-1)), count)
