@@ -209,8 +209,12 @@ def test_with_an_address_it_can_be_cloned_cited_and_opened_on_colab():
     assert f"git clone {ADDRESS} companion\n" in text
     assert f"  url     = {{{ADDRESS}}},\n" in text
     assert "[Colab](https://colab.research.google.com/)" in text
-    assert f"installs both from <{ADDRESS}>" in text
-    for name, where in (("likelihood", "main"), ("companion", "main#subdirectory=book/companion")):
+    assert f"installs them from <{ADDRESS}>" in text
+    for name, where in (
+        ("paperlib", "main"),
+        ("likelihood", "main#subdirectory=likelihood"),
+        ("companion", "main#subdirectory=book/companion"),
+    ):
         assert f'"boltzmann-{name} @ git+{ADDRESS}@{where}"' in text
     assert "REPOSITORY_URL" not in text
 
@@ -224,7 +228,7 @@ def test_without_an_address_there_is_neither_one_nor_a_placeholder():
     assert gone == 2
 
 
-def test_only_a_download_installs_the_library_and_only_on_colab():
+def test_only_a_download_installs_the_packages_and_only_on_colab():
     notebook = chapter()
     before = nbformat.writes(notebook)
     cell = as_download(notebook, ADDRESS, "abc").cells[1]

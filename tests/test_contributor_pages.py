@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from test_rooms import FLOOR
@@ -39,27 +40,42 @@ def test_other_pages_name_no_other_variables(page):
     assert set(re.findall(r"PAPERLIB_[A-Z]+", (ROOT / page).read_text())) <= variables_of_the_code()
 
 
+# The command's own parts are drawn as one room, and what is imported from the tool by the name of its package.
+NOT_DRAWN = {
+    "boltzmann_likelihood.__init__",
+    "boltzmann_likelihood.__main__",
+    "boltzmann_likelihood.cli_options",
+}
+
+
+def drawing():
+    """What stands in the drawing in the letters of code: for each package its name, then its rooms with their heights."""
+    frames = {}
+    for frame in ElementTree.parse(BOOK / "_static" / "rooms.svg").findall("{*}g"):
+        name, *rooms = [
+            text for text in frame.findall("{*}text") if text.get("font-family", "")[:5] == "Menlo"
+        ]
+        assert name.text == frame.get("id")
+        frames[name.text] = [(f"{name.text}.{room.text}", int(room.get("y"))) for room in rooms]
+    return frames
+
+
 def test_the_rooms_are_drawn_and_described():
-    drawn = re.findall(
-        r'font-family="Menlo[^>]*>(\w+)<', (BOOK / "_static" / "rooms.svg").read_text()
-    )
-    # The command's own parts are one room.
-    assert sorted(drawn) == sorted(set(FLOOR) - {"__main__", "cli_options"})
+    frames = drawing()
+    # a package that is one room has its frame alone
+    drawn = [room for name, rooms in frames.items() for room, _ in rooms or [(name, 0)]]
+    assert sorted(drawn) == sorted(set(FLOOR) - NOT_DRAWN)
     table = (BOOK / "architecture.md").read_text().split("| room |")[1].split("\n\n")[0]
-    for room in drawn:
+    for room in FLOOR:
         assert f"`{room}`" in table
     # From top to bottom, and from right to left within a row, no room is drawn above one that may not import it.
-    floors = [FLOOR[room] for row in rows_of(drawn) for room in reversed(row)]
+    floors = []
+    for name, rooms in frames.items():
+        heights = [height for _, height in rooms]
+        assert heights == sorted(heights)
+        rows = [[room for room, y in rooms if y == height] for height in dict.fromkeys(heights)]
+        floors += [FLOOR[room] for row in rows or [[name]] for room in reversed(row)]
     assert floors == sorted(floors, reverse=True)
-
-
-def rows_of(rooms):
-    """The rooms of each row of the drawing."""
-    text = (BOOK / "_static" / "rooms.svg").read_text()
-    heights = [re.search(rf'y="(\d+)"[^>]*>{room}<', text)[1] for room in rooms]
-    return [
-        [r for r, h in zip(rooms, heights, strict=True) if h == y] for y in dict.fromkeys(heights)
-    ]
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "AGENTS.md"])

@@ -241,7 +241,10 @@ def test_only_an_exact_average_above_0_is_impossible():
     found = evaluate(model, images, steps=32, generator=seeded_generator(6), progress=False)
     assert found.unnormalized.draws > 0
     values = torch.full((2,), log_z + 0.3).double()
-    for draws, verdict in ((found.unnormalized.draws, AuditVerdict.CONSISTENT), (0, AuditVerdict.IMPOSSIBLE)):
+    for draws, verdict in (
+        (found.unnormalized.draws, AuditVerdict.CONSISTENT),
+        (0, AuditVerdict.IMPOSSIBLE),
+    ):
         by_draws = LogUnnormalized(values, draws=draws)
         audited = audit_evaluation(model, images, replace(found, unnormalized=by_draws), log_z)
         assert audited.verdict == verdict

@@ -86,7 +86,7 @@ def clean_python(wheels, tmp_path_factory):
 def test_wheels_have_names_of_their_own_and_the_version_of_the_code(wheels):
     """`paperlib` on the package index is another project's."""
     packages = ("paperlib", "boltzmann_likelihood", "boltzmann_companion")
-    names = ("boltzmann-paperlib", model_store._DISTRIBUTION, "boltzmann-companion")
+    names = (model_store._DISTRIBUTION, "boltzmann-likelihood", "boltzmann-companion")
     for wheel, package, name in zip(wheels, packages, names, strict=True):
         with zipfile.ZipFile(wheel) as archive:
             (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))

@@ -36,8 +36,7 @@ DataOption = Annotated[
     typer.Option(
         metavar="FILE",
         help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is "
-        "one of several arrays. For categorical units: numbers of states, a sequence in a row, FASTA "
-        "or Stockholm.",
+        "one of several arrays.",
     ),
 ]
 TrainOption = Annotated[

@@ -17,8 +17,8 @@ from paperlib.errors import InputError
 # The environment variable with the address of a folder of models, such as https://example.org/models.
 VARIABLE = "PAPERLIB_MODELS"
 _CHECKSUMS = "SHA256SUMS"
-# What pip calls this library; the name on which it is imported is another project's there.
-_DISTRIBUTION = "boltzmann-likelihood"
+# What pip calls the library, whose metadata name the repository; the name on which it is imported is another project's there.
+_DISTRIBUTION = "boltzmann-paperlib"
 
 
 def model_path(model_id: str) -> Path:

@@ -46,14 +46,14 @@ _CHECKED = re.compile(
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
 :class-container: run-this-chapter
-<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the library and its companion installed: {{doc}}`running` says how.
+<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the book's packages installed: {{doc}}`running` says how.
 Its settings are in the cell below.
 Or execute a copy in a clone of the repository, with a setting of your own if you like:
 ```console
 paperlib reproduce --only {number}
 paperlib reproduce --only {number} --set {setting}
 ```
-Or upload the notebook to [Colab](https://colab.research.google.com/), where its first code cell installs both from <REPOSITORY_URL>.
+Or upload the notebook to [Colab](https://colab.research.google.com/), where its first code cell installs them from <REPOSITORY_URL>.
 :::"""
 # The first setting that a chapter suggests, other than its profile and its seed.
 _TO_TRY = re.compile(
@@ -62,11 +62,17 @@ _TO_TRY = re.compile(
 # What stands in a page for the address of the repository.
 _ADDRESS = "REPOSITORY_URL"
 _ON_COLAB = """\
-# Installs the library and its companion on Colab, and does nothing elsewhere.
+# Installs the book's packages on Colab, and does nothing elsewhere.
 import sys
 
 if "google.colab" in sys.modules:
-    %pip install --quiet "boltzmann-likelihood @ git+{url}@{branch}" "boltzmann-companion @ git+{url}@{branch}#subdirectory=book/companion\""""
+    %pip install --quiet {packages}"""
+# The names by which pip knows the three packages, and where each is in the repository.
+_PACKAGES = {
+    "boltzmann-paperlib": "",
+    "boltzmann-likelihood": "#subdirectory=likelihood",
+    "boltzmann-companion": "#subdirectory=book/companion",
+}
 
 
 def build_book(profile: str) -> Path:
@@ -219,7 +225,7 @@ def _verdicts_in(cell: nbformat.NotebookNode) -> Counter[str]:
 
 
 def as_download(notebook: nbformat.NotebookNode, url: str, branch: str) -> nbformat.NotebookNode:
-    """A copy of a chapter for readers to download: with the address of the repository, a cell below the title installs the library on Colab.
+    """A copy of a chapter for readers to download: with the address of the repository, a cell below the title installs the packages on Colab.
 
     Parameters
     ----------
@@ -230,8 +236,11 @@ def as_download(notebook: nbformat.NotebookNode, url: str, branch: str) -> nbfor
     """
     notebook = copy.deepcopy(notebook)
     if url:
+        packages = " ".join(
+            f'"{name} @ git+{url}@{branch}{folder}"' for name, folder in _PACKAGES.items()
+        )
         cell = nbformat.v4.new_code_cell(
-            _ON_COLAB.format(url=url, branch=branch), metadata={"tags": ["colab"]}
+            _ON_COLAB.format(packages=packages), metadata={"tags": ["colab"]}
         )
         notebook.cells.insert(1, cell)
     return notebook
