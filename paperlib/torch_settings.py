@@ -1,9 +1,9 @@
-"""Settings of torch that a caller may have made for work of their own, and that must not change a number here.
+"""Settings of torch that a caller may have made, and that must not change a number here.
 
 A validation step often runs inside of `torch.autocast`, where torch rounds the factors of float32
-products to eight bits. No estimate says so: its error bar stays as narrow. Other programs make GPUs
-the default device. What makes tensors or multiplies them therefore says `plain_torch`: as a decorator
-of a whole function, or as a context in a function.
+products to eight bits. No estimate says so: its error bar stays as narrow. Other programs make a
+GPU the default device. What makes tensors or multiplies them therefore says `plain_torch`, as a
+decorator of a function or as a context within it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def plain_torch(gradients: bool = True) -> Iterator[None]:
     ...     torch.mm(torch.ones(1, 1), torch.ones(1, 1)).dtype
     torch.float32
     """
-    # A new tensor tells the default device in a quarter of the time that `torch.get_default_device` takes.
+    # A new tensor tells the default device in a quarter of `torch.get_default_device`'s time.
     elsewhere = torch.empty(0).device.type != "cpu"
     if gradients and not (autocasts() or elsewhere):
         yield

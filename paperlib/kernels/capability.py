@@ -1,8 +1,8 @@
-"""Which kernels can be trusted on this machine: a short walk with the compiled functions is compared with the reference, once a process.
+"""Which kernels can be trusted here: once a process, a short walk is compared with the reference.
 
-A mismatch, or a compiler that is missing or fails, leads to one warning, and plain torch takes the place of the compiled functions.
-Results stay the same except for the rounding of float32 sums; they only take longer. `PAPERLIB_KERNELS=reference` selects plain torch
-from the start.
+A mismatch, or a compiler that is missing or fails, leads to one warning, and plain torch takes the
+place of the compiled functions. Results stay the same except for the rounding of float32 sums; they
+only take longer. `PAPERLIB_KERNELS=reference` selects plain torch from the start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from paperlib.torch_settings import plain_torch
 
 VARIABLE = "PAPERLIB_KERNELS"
 FAST, REFERENCE = "fast", "reference"
-# Which of the two walks of the comparison is being taken, if any.
+# Which of the two walks of the comparison this thread is taking, if any.
 _compared: ContextVar[str | None] = ContextVar("compared", default=None)
 # How far sums in float32 may differ between the two, relatively and absolutely.
 _ROUNDING = 1e-5
@@ -65,7 +65,7 @@ def _compile_anew() -> None:
 @cache
 @plain_torch(gradients=False)
 def agrees() -> bool:
-    """Whether the compiled functions agree with the reference on this machine, and so may be used."""
+    """Whether the compiled functions agree with the reference here, and so may be used."""
     if chosen() == REFERENCE:
         return False
     expected = _walk(REFERENCE)
@@ -80,7 +80,8 @@ def agrees() -> bool:
         except Exception as error:  # a compiler may raise any exception
             reason = f"{type(error).__name__}: {error}"
     warnings.warn(
-        f"paperlib.kernels: the compiled functions are not used on this machine ({reason}); plain torch takes their place and is slower",
+        f"paperlib.kernels: the compiled functions are not used on this machine ({reason}); "
+        "plain torch takes their place and is slower",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -100,14 +101,14 @@ def _walk(kernels: str) -> list[Tensor]:
 
 @cache
 def multiplies_integers() -> bool:
-    """Whether products of eight-bit integers are correct here, and fast because the processor has instructions for them (VNNI)."""
+    """Whether products of eight-bit integers are correct, and fast by instructions for them (VNNI)."""
     if chosen() == REFERENCE or not _says("_is_vnni_supported"):
         return False
     # so many rows that their sums need more than 16 bits, in some chains with all of them on
     states = (np.arange(40 * 700) % 3 == 0).astype(np.int8).reshape(40, 700)
     states[:3] = 1
     matrix = (np.arange(700 * 70) * 37 % 256 - 128).astype(np.int8).reshape(70, 700).T
-    # Without these instructions a product adds two terms in 16 bits, too few for neighbours that are extreme.
+    # Without these instructions two terms are added in 16 bits, too few for extreme neighbours.
     matrix[:, :10] = -128
     matrix[:, 10:20] = 127
     sums = np.zeros((40, 70), np.int32)

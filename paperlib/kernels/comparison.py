@@ -1,9 +1,9 @@
-"""A short walk in which every compiled function has a part, for the comparison of `paperlib.kernels.capability`.
+"""A short walk in which every compiled function has a part, for `paperlib.kernels.capability`.
 
-A few steps of AIS and of parallel tempering in two models, whose layers are so wide that products are
-made in all the ways that `paperlib.kernels.products` knows. The lower eight bits of all weights but one
-are the smallest number, -128: two neighbours are too much for 16 bits, in which processors without
-instructions for such products add them.
+A few steps of AIS and of parallel tempering in two models, whose layers are so wide that products
+are made in all the ways that `paperlib.kernels.products` knows. The lower eight bits of all weights
+but one are the smallest number, -128: two neighbours are too much for 16 bits, in which processors
+without instructions for such products add them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _STEPS = 2
 # One with which no draw depends on the last digits of its probability.
 _SEED = 1
 
-# Visible units, their inputs to the hidden ones, and the sums of `_difference` over those that are on.
+# Visible units, their inputs to the hidden ones, and the sums of the biases of those that are on.
 _State = tuple[Tensor, Tensor, Tensor]
 
 
 def short_walk() -> list[Tensor]:
-    """Draws, inputs, log-weights and log-ratios, in float64, with the functions that `capability.compiled` gives."""
+    """Draws, inputs and log-ratios, in float64, with the functions that `compiled` gives."""
     generator = torch.Generator("cpu").manual_seed(_SEED)
     results = [draw_units(torch.linspace(0, 1, 101, dtype=torch.float32), generator)]
     results.append(torch.from_numpy(MatlabUniform(_SEED).draw(100)))
@@ -73,7 +73,7 @@ def _anneal(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator)
 
 
 def _temper(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator) -> list[Tensor]:
-    """Steps of parallel tempering, from visible biases of zero: at once, or by separate calls where that is not possible."""
+    """Steps of parallel tempering: at once, or by separate calls where that is not possible."""
     temperatures = torch.tensor(_TEMPERATURES, dtype=torch.float64)
     ladder = Ladder(temperatures, _REPLICAS, torch.device("cpu"))
     biases = ladder.betas.float()[:, None] * bias

@@ -124,7 +124,7 @@ def tempering_steps(
     transition: Callable[[State, Tensor, torch.Generator], State],
     log_ratio: Callable[[State, Tensor, Tensor], Tensor],
 ) -> TemperingSteps[State]:
-    """What takes steps of parallel tempering by three calls each: a transition, and the ratios before the even and before the odd swaps.
+    """What takes steps of parallel tempering by three calls each: a transition, and two ratios.
 
     `paperlib.annealing.path.AnnealingPath.tempering_steps` says what it takes and makes.
     """
