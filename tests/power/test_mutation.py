@@ -333,7 +333,7 @@ GROUPS = {
         ),
         mutant(
             "an error of a bracket has infinitely many degrees of freedom",
-            "uncertain.py: half = student_quantile(level, «self.dof→math.inf») * self.std_error",
+            "uncertain.py: quantile = student_quantile(level, «self.dof→math.inf»)",
             "tests/test_bracket.py::test_few_degrees_of_freedom_widen_the_interval",
         ),
         mutant(
