@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,6 +107,7 @@ def evaluate(
     from boltzmann_likelihood.evaluation import evaluate as evaluate_model
     from boltzmann_likelihood.evaluation.audit import audit_evaluation
     from boltzmann_likelihood.evaluation.picture import plot as plot_evaluation
+    from boltzmann_likelihood.evaluation.picture import save_picture
     from boltzmann_likelihood.evaluation.report import (
         as_dict,
         audit_verdict,
@@ -145,7 +147,7 @@ def evaluate(
         typer.echo(describe_stored(stored))
         record["stored_log_z"] = audit_verdict(stored)
     _write_json(job.json, record)
-    _write("plot", plot, lambda file: plot_evaluation(result).savefig(file))
+    _write("plot", plot, partial(save_picture, plot_evaluation, result))
 
 
 @app.command(
@@ -339,7 +341,7 @@ def training(
     from dataclasses import replace
 
     from boltzmann_likelihood.evaluation import evaluate_training
-    from boltzmann_likelihood.evaluation.picture import plot_training
+    from boltzmann_likelihood.evaluation.picture import plot_training, save_picture
     from boltzmann_likelihood.evaluation.report import describe_training, training_as_dict
 
     job = Job(
@@ -387,7 +389,7 @@ def training(
             writer.writerows(record["checkpoints"])
 
     _write("csv", csv, write_table)
-    _write("plot", plot, lambda file: plot_training(result).savefig(file))
+    _write("plot", plot, partial(save_picture, plot_training, result))
 
 
 def _whole_numbers(name: str, text: str) -> list[int]:
