@@ -67,6 +67,7 @@ def test_anything_else_keeps_its_traceback_and_is_called_a_bug(error):
 def test_an_interruption_has_neither_traceback_nor_blame():
     result = command_that("KeyboardInterrupt")
     assert result.returncode == 130
+    assert result.stderr == "paperlib: interrupted\n"
     assert "Traceback" not in result.stderr
     assert "bug" not in result.stderr
 

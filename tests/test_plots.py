@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from boltzmann_companion.figures.brackets import draw_models
-from boltzmann_companion.plots import draw_chain, label_logarithmic, look_of
+from boltzmann_companion.plots import draw_chain, label_logarithmic, look_of, use_style
 from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from boltzmann_likelihood.evaluation.picture import LOOKS
 from paperlib.errors import InputError
@@ -50,6 +51,14 @@ def test_logarithmic_axes_have_plain_numbers(axes, between, labels):
     assert shown == labels
     assert "1,000,000" in [label.get_text() for label in axes.yaxis.get_majorticklabels()]
     assert len(axes.xaxis.get_minorticklocs()) == 0
+
+
+def test_the_style_of_the_book_does_not_depend_on_that_of_the_user():
+    with mpl.rc_context({"text.usetex": True, "lines.linewidth": 7}):
+        use_style()
+        assert not mpl.rcParams["text.usetex"]
+        assert mpl.rcParams["lines.linewidth"] == mpl.rcParamsDefault["lines.linewidth"]
+        assert mpl.rcParams["image.cmap"] == "gray_r"
 
 
 def kinds(axes):

@@ -2,6 +2,8 @@
 
 import hashlib
 import html
+import os
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -487,6 +489,35 @@ def test_an_exact_value_is_drawn_by_image(folder):
     average = axes.lines[0].get_xdata()[0]
     assert average == pytest.approx(exact.exact.test)
     assert exact.log_unnormalized.mean() - exact.exact.log_z == pytest.approx(average)
+
+
+def test_a_picture_does_not_depend_on_the_settings_of_the_user(folder):
+    """Neither on a backend that this Python lacks, as in a program that a notebook starts, nor on a style that needs LaTeX."""
+    # not in the present folder under the name that matplotlib looks for
+    (folder / "style").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
+    others = {
+        "MPLBACKEND": "module://backend_of_another_kernel.inline",
+        "MATPLOTLIBRC": str(folder / "style"),
+    }
+    own = {name: value for name, value in os.environ.items() if name not in others}
+    words = [sys.executable, "-m", "boltzmann_likelihood", "evaluate", "m.npz", "--data", "t.npy"]
+    for file, environment in (("plain.png", own), ("other.png", own | others)):
+        done = subprocess.run(
+            [*words, "--plot", file], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "plain.png").read_bytes() == (folder / "other.png").read_bytes()
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_no_backend_at_all_is_said_before_the_work():
+    words = [sys.executable, "-m", "boltzmann_likelihood", "evaluate", "m.npz", "--data", "t.npy"]
+    done = subprocess.run(
+        [*words, "--plot", "p.png"], env=os.environ | {"MPLBACKEND": "nonsense"}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("paperlib: plot: expected MPLBACKEND to be a backend")
 
 
 @pytest.mark.usefixtures("folder")

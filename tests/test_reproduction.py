@@ -233,6 +233,53 @@ def test_copy_is_executed_and_refresh_stores_its_outputs_without_traces_of_the_r
         runner.refresh_stored_outputs([chapter])
 
 
+DRAWING = """
+import matplotlib.pyplot as plt
+figure, axes = plt.subplots()
+axes.plot([1, 2]);"""
+OF_A_FIGURE = {"mystnb": {"figure": {"name": "fig-01-line", "caption": "A line."}}}
+
+
+def with_figure(chapter, source):
+    made = notebook(source)
+    made.cells[-1].metadata.update(OF_A_FIGURE)
+    nbformat.write(made, chapter)
+
+
+def test_a_chapter_has_its_pictures_whatever_backend_the_user_has_chosen(checkout, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    chapter = checkout / "book" / "01-one.ipynb"
+    with_figure(chapter, DRAWING)
+    done = nbformat.read(runner.execute_chapter(chapter, "digits"), as_version=4)
+    kinds = [kind for output in done.cells[-1].outputs for kind in output.get("data", {})]
+    assert "image/png" in kinds
+    assert runner.refresh_stored_outputs([chapter]) == [chapter]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{DRAWING}\nplt.close(figure)",
+        f"{DRAWING}\nplt.close(figure)\nfigure.number",
+        f"import matplotlib\nmatplotlib.use('agg'){DRAWING}\nplt.show()",
+    ],
+)
+def test_a_chapter_without_its_pictures_is_neither_executed_nor_stored(checkout, source):
+    chapter = checkout / "book" / "01-one.ipynb"
+    with_figure(chapter, source)
+    told = "01-one: expected a picture of fig-01-line among the outputs, got none"
+    with pytest.raises(ReproductionError, match=told):
+        runner.execute_chapter(chapter, "digits")
+    assert not runner.executed_path(chapter, "digits").exists()
+    # a cell that says why has been executed, but is not stored in place of a picture
+    with_figure(chapter, "print('there is nothing to draw')")
+    before = chapter.read_bytes()
+    runner.execute_chapter(chapter, "digits")
+    with pytest.raises(ReproductionError, match=f"{told}; nothing of it is stored"):
+        runner.refresh_stored_outputs([chapter])
+    assert chapter.read_bytes() == before
+
+
 def test_printed_text_is_stored_in_one_piece():
     pieces = [("stdout", "a"), ("stdout", "b"), ("stderr", "c"), ("stdout", "d")]
     printed = notebook("print()")

@@ -215,6 +215,64 @@ def test_sigterm_ends_a_run_with_its_report(tmp_path):
     assert (tmp_path / "o.json").is_file()
 
 
+# Where a run is stopped: a module, its function, and what the command says of it.
+BEFORE_AN_ESTIMATE = {
+    "files": ("boltzmann_likelihood.files.read_model", "reading the files"),
+    "start": ("boltzmann_likelihood.evaluation.evaluation.seed_of", "computing ln p"),
+    "pilot": (
+        "boltzmann_likelihood.evaluation.annealing_runs.AnnealingRuns._seconds_per_step",
+        "measuring in pilot runs how long a step takes",
+    ),
+    "first run": (
+        "boltzmann_likelihood.evaluation.annealing_runs.AnnealingRuns._run",
+        "waiting for the first and shortest run of AIS and RAISE, with 4 of 64 steps",
+    ),
+    "enumeration": (
+        "boltzmann_likelihood.evaluation.evaluation.exact_log_z",
+        "enumerating all states of a layer",
+    ),
+}
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=lambda sent: sent.name)
+@pytest.mark.parametrize("where", BEFORE_AN_ESTIMATE)
+def test_a_run_that_is_stopped_before_an_estimate_says_so(tmp_path, where, sent):
+    place, told = BEFORE_AN_ESTIMATE[where]
+    script = f"""if True:
+        import os, pydoc, signal, sys
+        from boltzmann_likelihood import cli
+        from boltzmann_likelihood.evaluation import evaluation
+        evaluation.EXACT_UNITS = {40 if where == "enumeration" else 1}
+        owner, _, name = {place!r}.rpartition(".")
+        def stopped(*arguments, **named):
+            os.kill(os.getpid(), {sent.value})
+            raise AssertionError("the signal did not arrive")
+        setattr(pydoc.locate(owner), name, stopped)
+        sys.argv[0] = "paperlib"
+        cli.main()
+    """
+    RBM(W, B, A).save(tmp_path / "m.npz")
+    np.save(tmp_path / "t.npy", ROWS)
+    words = ["evaluate", "m.npz", "--data", "t.npy", "--json", "o.json"]
+    if where == "first run":
+        words += ["--steps", "64"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        preexec_fn=_heed_signals,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.startswith(f"paperlib: interrupted while {told}")
+    assert "There is no estimate yet, and no file was written." in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "o.json").exists()
+
+
+def _heed_signals():
+    """As a shell starts a program, whatever those who run the tests ignore."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
 @pytest.mark.parametrize("left", [b"", b"\x80\x04garbage"])
 def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_path):

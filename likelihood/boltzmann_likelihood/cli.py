@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,6 +40,13 @@ from paperlib.errors import InputError, ReproductionError
 
 # The book's companion brings these; without it, they say how to get it.
 _OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
+# The commands that give an estimate, and whether the one that runs has printed it.
+_ESTIMATE = {"evaluate", "audit", "compare", "training"}
+_PRINTED: ContextVar[bool] = ContextVar("printed", default=False)
+
+
+class _InterruptionError(Exception):
+    """Ctrl-C or SIGTERM that ended a command, in words. click would end the process without any."""
 
 
 class _Commands(TyperGroup):
@@ -51,6 +60,18 @@ class _Commands(TyperGroup):
                 "(in a clone of the repository: make install, or pip install ./book/companion)"
             )
         return found
+
+    def invoke(self, ctx: Any) -> Any:
+        _PRINTED.set(False)
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            if ctx.invoked_subcommand not in _ESTIMATE or _PRINTED.get():
+                raise _InterruptionError("interrupted") from stop
+            step = next(iter(getattr(stop, "__notes__", ())), "getting ready")
+            raise _InterruptionError(
+                f"interrupted while {step}. There is no estimate yet, and no file was written."
+            ) from stop
 
 
 app = typer.Typer(
@@ -106,6 +127,7 @@ def evaluate(
     from boltzmann_likelihood.evaluation import evaluate as evaluate_model
     from boltzmann_likelihood.evaluation.audit import audit_evaluation
     from boltzmann_likelihood.evaluation.picture import plot as plot_evaluation
+    from boltzmann_likelihood.evaluation.picture import save_picture
     from boltzmann_likelihood.evaluation.report import (
         as_dict,
         audit_verdict,
@@ -134,7 +156,7 @@ def evaluate(
     found = files.models["model"]
     options = _options(job, files)
     result = evaluate_model(found, files.test, tolerance=tolerance, **options)
-    typer.echo(describe_evaluation(result))
+    _print_result(describe_evaluation(result))
     record = as_dict(result)
     record["run"] = job.record("evaluate", models, result.inputs, result.effort, {})
     if found.stored_log_z is not None:
@@ -145,7 +167,7 @@ def evaluate(
         typer.echo(describe_stored(stored))
         record["stored_log_z"] = audit_verdict(stored)
     _write_json(job.json, record)
-    _write("plot", plot, lambda file: plot_evaluation(result).savefig(file))
+    _write("plot", plot, partial(save_picture, plot_evaluation, result))
 
 
 @app.command(
@@ -226,7 +248,7 @@ def audit(
         tolerance=tolerance,
         **_options(job, files),
     )
-    typer.echo(describe_audit(result))
+    _print_result(describe_audit(result))
     evaluation = result.evaluation
     run = job.record("audit", models, evaluation.inputs, evaluation.effort, claims)
     record = {**audit_verdict(result), "evaluation": as_dict(evaluation), "run": run}
@@ -283,7 +305,7 @@ def compare(
     _say_origin("Model", "model", files)
     _say_origin("Second model", "second", files)
     result = compare_models(one, other, files.test, **_options(job, files))
-    typer.echo(describe_comparison(result))
+    _print_result(describe_comparison(result))
     effort = result.first.effort or result.second.effort
     run = job.record("compare", models, result.first.inputs, effort, {})
     _write_json(job.json, {**comparison_as_dict(result), "run": run})
@@ -339,7 +361,7 @@ def training(
     from dataclasses import replace
 
     from boltzmann_likelihood.evaluation import evaluate_training
-    from boltzmann_likelihood.evaluation.picture import plot_training
+    from boltzmann_likelihood.evaluation.picture import plot_training, save_picture
     from boltzmann_likelihood.evaluation.report import describe_training, training_as_dict
 
     job = Job(
@@ -371,7 +393,7 @@ def training(
     )
     # Those that could not be read, and those that could not be evaluated.
     result = replace(result, left_out=tuple(left_out))
-    typer.echo(describe_training(result))
+    _print_result(describe_training(result))
     record = training_as_dict(result)
     own = {"minutes": job.minutes, "steps": job.steps, "tempering-steps": job.tempering_steps}
     own |= {"updates": updates, "at-most": at_most}
@@ -387,7 +409,13 @@ def training(
             writer.writerows(record["checkpoints"])
 
     _write("csv", csv, write_table)
-    _write("plot", plot, lambda file: plot_training(result).savefig(file))
+    _write("plot", plot, partial(save_picture, plot_training, result))
+
+
+def _print_result(text: str) -> None:
+    """Print what was found. Whoever stops the command from now on has an estimate."""
+    typer.echo(text)
+    _PRINTED.set(True)
 
 
 def _whole_numbers(name: str, text: str) -> list[int]:
@@ -477,8 +505,8 @@ def main() -> None:
         said = said.replace("paperlib: test: ", "paperlib: data: ")
         typer.echo(said, err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except KeyboardInterrupt:
-        typer.echo("paperlib: interrupted", err=True)
+    except (_InterruptionError, KeyboardInterrupt) as stop:
+        typer.echo(f"paperlib: {str(stop) or 'interrupted'}", err=True)
         sys.exit(130)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _REFUSED:

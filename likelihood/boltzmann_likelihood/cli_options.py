@@ -169,17 +169,20 @@ class Job:
 
     def read_models(self, models: Mapping[str, Path]) -> ReadFiles:
         """Models, with images that are for all of them."""
+        from boltzmann_likelihood.evaluation.interruption import before_estimate
         from boltzmann_likelihood.files import read_model
 
         def reader(name: str, path: Path, width: Callable[[], int]) -> dict[str, ForeignRBM]:
             return {name: read_model(path, self.names, width)}
 
-        return self._read(*(partial(reader, name, path) for name, path in models.items()))
+        with before_estimate("reading the files"):
+            return self._read(*(partial(reader, name, path) for name, path in models.items()))
 
     def read_checkpoints(
         self, paths: Sequence[Path], updates: Sequence[int] | None, at_most: int
     ) -> ReadFiles:
         """The checkpoints of a training, with images that are for the first of them."""
+        from boltzmann_likelihood.evaluation.interruption import before_estimate
         from boltzmann_likelihood.files import read_checkpoints
 
         left_out: list[str] = []
@@ -187,7 +190,8 @@ class Job:
         def reader(width: Callable[[], int]) -> dict[str, ForeignRBM]:
             return read_checkpoints(paths, updates, at_most, left_out.append, width, self.names)
 
-        return replace(self._read(reader), left_out=tuple(left_out))
+        with before_estimate("reading the files"):
+            return replace(self._read(reader), left_out=tuple(left_out))
 
     def _read(self, *readers: Callable[[Callable[[], int]], Mapping[str, ForeignRBM]]) -> ReadFiles:
         """What the files hold, with images that are for the first model of each reader.

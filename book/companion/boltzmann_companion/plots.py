@@ -27,7 +27,9 @@ _RADIUS = 0.2
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for this book; `open_chapter` does."""
+    """Set matplotlib's defaults for this book, whatever the user's settings; `open_chapter` does."""
+    # A `matplotlibrc` may ask for LaTeX, which many machines do not have.
+    mpl.rcdefaults()
     mpl.rcParams.update(
         {
             "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=LINE_STYLES),

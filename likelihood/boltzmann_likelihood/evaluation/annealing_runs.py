@@ -19,6 +19,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from boltzmann_likelihood.evaluation.hidden_layers import FRACTIONS
+from boltzmann_likelihood.evaluation.interruption import before_estimate
 from boltzmann_likelihood.evaluation.modes import ModeCheck, check_mode, mode_starts
 from boltzmann_likelihood.evaluation.result import AnnealingRun, FinishedRuns, Part
 from boltzmann_likelihood.evaluation.verdict import find_doubts, shortfall
@@ -154,8 +155,11 @@ class AnnealingRuns:
         """What is finished, after each part."""
         begin, middle = (largest // part for part in FRACTIONS[:2])
         bar.set_postfix(K=begin)
-        found = FinishedRuns((self._run(begin, bar.update),), interrupted=True)
-        yield found
+        with before_estimate(
+            f"waiting for the first and shortest run of AIS and RAISE, with {begin:,} of {largest:,} steps"
+        ):
+            first = self._run(begin, bar.update)
+        yield (found := FinishedRuns((first,), interrupted=True))
         bar.set_postfix(K="tempering")
         tempering = self._temper(self._path, tempering_steps, bar.update)
         yield (found := replace(found, tempering=tempering.estimate))

@@ -35,6 +35,7 @@ from boltzmann_likelihood.evaluation.averages import (
 )
 from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
+from boltzmann_likelihood.evaluation.interruption import before_estimate
 from boltzmann_likelihood.evaluation.precision import chain_dtype
 from boltzmann_likelihood.evaluation.result import (
     Effort,
@@ -252,8 +253,9 @@ def target_of(
 def enumerate_target(target: Target) -> Evaluation:
     """The exact value, for a target that is `exact`."""
     double = target.model.to(dtype=torch.float64)
-    log_z = exact_log_z(double)
-    log_p = double.exact_log_unnormalized(target.rows)
+    with before_estimate("enumerating all states of a layer for the exact ln Z"):
+        log_z = exact_log_z(double)
+        log_p = double.exact_log_unnormalized(target.rows)
     rounding = target.model.largest_rounding
     average = average_of(
         log_p, Uncertain(log_z), target.weights, too_high=rounding, too_low=rounding
@@ -304,6 +306,7 @@ class Start:
     seconds: float
 
 
+@before_estimate("computing ln p*(v) of the test images, before any run")
 def find_start(target: Target, generator: torch.Generator) -> Start:
     """Find the start and ln p*(v), for which some models draw random numbers."""
     began = time.perf_counter()
@@ -328,6 +331,7 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
     return Start(target, generator, seed, runs, hidden, rounding, seconds)
 
 
+@before_estimate("measuring in pilot runs how long a step takes, before any run that counts")
 def affordable(start: Start, minutes: float) -> Effort:
     """The effort that fits the time, found with pilot runs."""
     # Less the time that ln p*(v) of a deep model has already taken.
@@ -347,7 +351,8 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
     tempering_steps = effort.tempering_steps or runs.usual_tempering_steps(effort.num_steps)
     unnormalized = LogUnnormalized(runs.log_unnormalized)
     if hidden is not None:
-        unnormalized = hidden.refine(effort.num_steps, progress)
+        with before_estimate("drawing the hidden layers of the test images, before any run"):
+            unnormalized = hidden.refine(effort.num_steps, progress)
         runs.log_unnormalized = unnormalized.values
     finished = runs.run_up_to(effort.num_steps, tempering_steps, progress)
     others: tuple[str, ...] = ()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from boltzmann_likelihood.evaluation.averages import LEVEL
 from boltzmann_likelihood.evaluation.report import round_trips
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from paperlib.estimators import PartitionEstimate, TemperingEstimate
+
+_Drawn = TypeVar("_Drawn")
 
 #: How every picture shows an estimator: the keywords of matplotlib's lines. Triangles point to where the truth is on average: down from
 #: AIS, up from RAISE. All colours stand out on white, and those of AIS and RAISE on black as well; any two differ for colour-blind eyes.
@@ -35,13 +39,28 @@ _PLAIN = "0.35"
 
 
 def require_matplotlib() -> None:
-    """Raise an InputError unless matplotlib is installed."""
+    """Raise an InputError unless matplotlib is installed, and accepts its settings."""
     try:
         import matplotlib as _  # noqa: F401
     except ImportError as error:
         raise InputError(
             "plot: expected matplotlib to be installed (pip install matplotlib)"
         ) from error
+    except ValueError as error:
+        # It looks at MPLBACKEND while it is imported, also where nothing is shown.
+        raise InputError(
+            f"plot: expected MPLBACKEND to be a backend of matplotlib, or not set: {error}"
+        ) from error
+
+
+def save_picture(draw: Callable[[_Drawn], Figure], drawn: _Drawn, file: Path) -> None:
+    """Write the picture that a function draws, in matplotlib's own style and not in that of the user's settings, which may need LaTeX."""
+    require_matplotlib()
+    from matplotlib import style
+
+    # Labels of the axes are made, in the style of that moment, when the file is written.
+    with style.context("default", after_reset=True):
+        draw(drawn).savefig(file)
 
 
 def plot(evaluation: Evaluation) -> Figure:
@@ -50,16 +69,17 @@ def plot(evaluation: Evaluation) -> Figure:
     For an exact value, the picture shows instead how ln p(v) differs between the test images.
     """
     require_matplotlib()
-    import matplotlib.pyplot as plt
+    # Not of pyplot, which would look for a backend that shows it.
+    from matplotlib.figure import Figure
 
     if evaluation.exact is not None:
-        figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
-        _draw_images(axes, evaluation, evaluation.exact)
+        figure = Figure(figsize=(6, 3.8), layout="constrained")
+        _draw_images(figure.subplots(), evaluation, evaluation.exact)
         word = "exact"
     else:
         rows = 1 if evaluation.tempering is None else 2
-        size = 9, 3.8 * rows
-        figure, axes = plt.subplots(rows, 2, figsize=size, layout="constrained", squeeze=False)
+        figure = Figure(figsize=(9, 3.8 * rows), layout="constrained")
+        axes = figure.subplots(rows, 2, squeeze=False)
         _draw_estimates(axes[0, 0], evaluation)
         _draw_log_weights(axes[0, 1], evaluation.runs[-1].ais)
         if evaluation.tempering is not None:
@@ -180,11 +200,12 @@ def _draw_swaps(axes: Axes, tempering: TemperingEstimate) -> None:
 def plot_training(found: TrainingLikelihood) -> Figure:
     """The average against training, with its interval for these images, and the best checkpoint."""
     require_matplotlib()
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     places, label, logarithmic = _places([checkpoint.name for checkpoint in found.checkpoints])
     averages = [checkpoint.average for checkpoint in found.checkpoints]
-    figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+    figure = Figure(figsize=(7, 3.8), layout="constrained")
+    axes = figure.subplots()
     low, high = zip(*(average.interval for average in averages), strict=True)
     band = {"alpha": 0.25, "label": "95 % interval, these images"}
     axes.fill_between(places, low, high, color=_PLAIN, **band)

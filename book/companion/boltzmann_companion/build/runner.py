@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -37,6 +37,8 @@ _LONGEST_FOLDER = 60
 # The sources of the library and of the book's machinery; columns, settings, the players' style and script, and the report's page are
 # part of them.
 _SOURCES = {".py", ".yaml", ".css", ".js", ".html"}
+# A chapter's pictures are outputs of its cells, whatever backend the user has chosen for programs of their own.
+_INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 
 
 def chapters(only: Sequence[str] = (), argument: str = "only") -> list[Path]:
@@ -159,6 +161,27 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
+def _without_picture(
+    notebook: nbformat.NotebookNode,
+) -> Iterator[tuple[str, nbformat.NotebookNode]]:
+    """The cells that make a figure of the page, but whose outputs hold none, each with the figure's name."""
+    for cell in notebook.cells:
+        figure = cell.metadata.get("mystnb", {}).get("figure")
+        if cell.cell_type != "code" or figure is None:
+            continue
+        kinds = {kind for output in cell.outputs for kind in output.get("data", {})}
+        if not any(kind.startswith("image/") for kind in kinds):
+            yield figure["name"], cell
+
+
+def _printed(cell: nbformat.NotebookNode) -> bool:
+    return any(output.get("name") == "stdout" for output in cell.outputs)
+
+
+def _lost(names: Sequence[str]) -> str:
+    return f"expected a picture of {', '.join(names)} among the outputs, got none"
+
+
 def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     """Outputs with printed text in one piece, since the number of pieces from a kernel depends on timing."""
     joined: list[nbformat.NotebookNode] = []
@@ -179,7 +202,7 @@ def execute_chapter(
     Raises
     ------
     ReproductionError
-        If a cell fails, the kernel dies, or a file cannot be written. An earlier executed copy stays; the partial one is kept beside it
+        If a cell fails, the kernel dies, a figure has no picture, or a file cannot be written. An earlier executed copy stays; the partial one is kept beside it
         as `<name>.failed.ipynb`.
     InputError
         If a parameter is not one of the chapter's.
@@ -193,6 +216,10 @@ def execute_chapter(
         with storage.atomic_path(target) as temporary:
             execute_copy(chapter, temporary, {"profile": profile, **parameters}, target)
             notebook = clean_notebook(nbformat.read(temporary, as_version=4))
+            # A cell that printed something instead has said why.
+            lost = [name for name, cell in _without_picture(notebook) if not _printed(cell)]
+            if lost:
+                raise ReproductionError(f"{target.stem}: {_lost(lost)}")
             notebook.metadata.setdefault("paperlib", {}).update(inputs=inputs)
             if parameters:
                 notebook.metadata["paperlib"]["parameters"] = parameters
@@ -284,7 +311,7 @@ def _kernel(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     class OfThisInterpreter(AsyncKernelManager):
         @property
         def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(**get_kernel_dict(), env=dict(environment))
+            return KernelSpec(**get_kernel_dict(), env=_INLINE | dict(environment))
 
     file = str(folder / "kernel.json")
     config = Config({"KernelManager": {"transport": "ipc", "connection_file": file}})
@@ -477,7 +504,8 @@ def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
     Raises
     ------
     ReproductionError
-        As in `copy_for_the_book`, or if code has changed since the execution; the chapters before that one are done.
+        As in `copy_for_the_book`, or if code has changed since the execution, or a figure has no picture; the chapters before that one
+        are done.
     """
     changed = []
     for chapter in selected:
@@ -494,6 +522,11 @@ def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
             for output in cell.outputs:
                 if "execution_count" in output:
                     output.execution_count = count
+        lost = [name for name, _ in _without_picture(notebook)]
+        if lost:
+            raise ReproductionError(
+                f"{chapter.stem}: {_lost(lost)}; nothing of it is stored; {_again(chapter, 'digits')}"
+            )
         text = nbformat.writes(clean_notebook(notebook)) + "\n"
         if text != chapter.read_text():
             with storage.atomic_path(chapter) as temporary:
