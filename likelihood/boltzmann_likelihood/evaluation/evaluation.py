@@ -36,7 +36,7 @@ from boltzmann_likelihood.evaluation.averages import (
 )
 from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
-from boltzmann_likelihood.evaluation.precision import chain_dtype
+from boltzmann_likelihood.evaluation.precision import chain_dtype, float64_remark
 from boltzmann_likelihood.evaluation.result import (
     NOT_TRUSTED,
     TRUSTED,
@@ -344,10 +344,7 @@ class Preparation:
         baselines = baselines_of(self.rows, self._train, self._weights)
         behind, said = baselines.remarks_on(average), ()
         if self._dtype == torch.float64 and "exact" not in found:
-            said = (
-                f"Weights and biases add up to {self._model.sum_of_parameters:.1g}, too much for the digits of float32: everything was computed in "
-                "float64, which takes longer.",
-            )
+            said = (float64_remark(self._model),)
         return Evaluation(
             num_visible=self._model.num_visible,
             num_hidden=sum(self._model.hidden_layers),
