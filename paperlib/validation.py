@@ -3,10 +3,11 @@
 All messages name the argument and say what was expected and what came.
 
 Users have states of units in many forms: `binarize` gives bytes, files give numpy arrays, a
-comparison gives booleans. Three functions turn them into tensors, and nothing else in the library
+comparison gives booleans. These functions turn them into tensors, and nothing else in the library
 does:
 
 - `as_states`: for arithmetic with a model's parameters, in their type and on their device;
+- `as_bits`, `as_means`: the same at the door of a model's public methods, where values are looked at;
 - `as_binary`: for data sets, which are checked as a whole and keep their type, often bytes;
 - `as_tensor`: for any other numbers.
 """
@@ -118,6 +119,49 @@ def as_states(name: str, value: object, like: Tensor, width: int) -> Tensor:
             f"{name}: expected {width} values in the last dimension, got shape {list(value.shape)}"
         )
     return value
+
+
+def as_bits(name: str, value: object, like: Tensor, width: int) -> Tensor:
+    """`as_states` of units that are on or off: 0 and 1 only.
+
+    Raises
+    ------
+    InputError
+        If the width does not fit, or a value is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> as_bits("v", [[True, False, True]], like=torch.zeros(3), width=3)
+    tensor([[1., 0., 1.]])
+    """
+    states = as_states(name, value, like, width)
+    if not bool(((states == 0) | (states == 1)).all()):
+        require_binary(name, states)
+    return states
+
+
+def as_means(name: str, value: object, like: Tensor, width: int) -> Tensor:
+    """`as_states` of units that are on or off, or of their means: numbers from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If the width does not fit, or a value lies outside.
+
+    Examples
+    --------
+    >>> as_means("v", [0.5, 1], like=torch.zeros(2), width=2)
+    tensor([0.5000, 1.0000])
+    """
+    means = as_states(name, value, like, width)
+    inside = (means >= 0) & (means <= 1)
+    if not bool(inside.all()):
+        wrong = means[~inside]
+        raise InputError(
+            f"{name}: expected numbers from 0 to 1, got {len(wrong)} others of {means.numel()}, "
+            f"for example {wrong[0].item():g}"
+        )
+    return means
 
 
 def as_state_rows(name: str, value: object, like: Tensor, width: int) -> Tensor:

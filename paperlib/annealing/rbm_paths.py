@@ -45,7 +45,7 @@ from paperlib.numerics import softplus
 from paperlib.validation import (
     ArrayLike,
     as_binary,
-    as_states,
+    as_bits,
     as_tensor,
     parameter,
     require_binary,
@@ -338,7 +338,7 @@ class BaseRatePath(RBMInterpolation):
     def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]; along a path of a deep model, for its states."""
         bias = self._visible_bias_a.double()
-        return as_states("v", v, bias, len(bias)) @ bias - softplus(bias).sum()
+        return as_bits("v", v, bias, len(bias)) @ bias - softplus(bias).sum()
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Independent draws from the base-rate model."""
@@ -406,7 +406,7 @@ class RBMPairPath(RBMInterpolation):
         half = self._rbm_a.weights.new_full((num_chains, self._rbm_a.num_visible), 0.5)
         v = bernoulli(half, generator)
         for _ in range(self._burn_in):
-            v = self._rbm_a.gibbs_step(v, generator)
+            v = self._rbm_a._gibbs_step(v, generator)
         return self._state(v.bool())
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:

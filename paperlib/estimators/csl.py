@@ -139,7 +139,7 @@ def csl_estimate(
     state = bernoulli(rbm.weights.new_full((num_chains, rbm.num_visible), 0.5), generator)
     with step_bar(num_steps, f"CSL, {num_chains} chains", progress) as bar:
         for _ in range(num_steps):
-            hidden = bernoulli(rbm.hidden_probs(state), generator)
+            hidden = bernoulli(rbm._hidden_probs(state), generator)
             logits = hidden @ rbm.weights.T + rbm.visible_bias
             sums = torch.logaddexp(sums, log_prob_given(cases, logits).double())
             state = bernoulli(logits.sigmoid_(), generator)

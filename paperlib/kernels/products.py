@@ -216,6 +216,20 @@ def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
     return _PlainProduct(matrix)
 
 
+def rounding_errors(weights: Tensor) -> Tensor:
+    """What products in float32 add to each of these weights [D, M] by rounding them, float64.
+
+    Examples
+    --------
+    >>> errors = rounding_errors(torch.tensor([[0.0003, 1.0]]))
+    >>> bool(0 < errors.abs().max() < 2.0**-16)
+    True
+    """
+    single = weights.float()
+    product = binary_product(single, single.abs().max())
+    return product.matrix.double() - weights.double()
+
+
 def _multiplies_bfloat16(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_bf16_supported()
 

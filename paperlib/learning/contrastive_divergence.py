@@ -253,7 +253,7 @@ def _check_widths(
 def _pass_up(batch: Tensor, layers: Sequence[RBM], generator: torch.Generator) -> Tensor:
     """Draws of the last layer's hidden units given the data."""
     for layer in layers:
-        batch = bernoulli(layer.hidden_probs(batch), generator)
+        batch = bernoulli(layer._hidden_probs(batch), generator)
     return batch
 
 

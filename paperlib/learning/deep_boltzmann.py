@@ -241,11 +241,11 @@ def _update(
     joint, chains = dbm.joint_rbm, state.chains
     assert chains is not None  # a DBM is always trained with persistent chains
     for _ in range(recipe.gibbs_steps):
-        chains = joint.gibbs_step(chains, state.generator)
+        chains = joint._gibbs_step(chains, state.generator)
     state.chains = chains
     v, h2 = chains.split([dbm.num_visible, dbm.num_hidden_2], dim=1)
     # h1 is represented by its probabilities, which are less noisy than a draw
-    negative = v, joint.hidden_probs(chains), h2
+    negative = v, joint._hidden_probs(chains), h2
 
     gradients = (_centred_gradient if recipe.centred else _gradient)(positive, negative)
     for parameter, velocity, gradient in zip(

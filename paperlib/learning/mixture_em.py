@@ -187,7 +187,7 @@ def _em_step(
     log_likelihood = 0.0
     for block in data.split(_BLOCK):
         v = block.to(mixture.dtype)
-        log_joint = mixture.log_joint(v)
+        log_joint = mixture._log_joint(v)
         log_prob = log_joint.logsumexp(1, keepdim=True)
         responsibilities = log_joint.sub_(log_prob).exp_()
         on += responsibilities.T @ v

@@ -20,7 +20,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import ArrayLike, as_states, parameter, require_count
+from paperlib.validation import ArrayLike, as_bits, parameter, require_count
 
 
 class BernoulliMixture(TensorModel):
@@ -73,18 +73,20 @@ class BernoulliMixture(TensorModel):
         """Number of visible units, D."""
         return self.logits.shape[1]
 
-    @plain_torch()
     def log_joint(self, v: ArrayLike) -> Tensor:
-        """ln p(v, c) in nats; `v` [..., D] gives [..., C]."""
-        v = as_states("v", v, self.logits, self.num_visible)
+        """ln p(v, c) in nats; binary `v` [..., D] gives [..., C]."""
+        return self._log_joint(as_bits("v", v, self.logits, self.num_visible))
+
+    @plain_torch()
+    def _log_joint(self, v: Tensor) -> Tensor:
         return v @ self.logits.T + (self.log_mixing_weights - softplus(self.logits).sum(-1))
 
     def log_prob(self, v: ArrayLike) -> Tensor:
-        """ln p(v) in nats; `v` [..., D] gives [...]."""
+        """ln p(v) in nats; binary `v` [..., D] gives [...]."""
         return self.log_joint(v).logsumexp(-1)
 
     def responsibilities(self, v: ArrayLike) -> Tensor:
-        """p(c | v); `v` [..., D] gives [..., C]."""
+        """p(c | v); binary `v` [..., D] gives [..., C]."""
         return self.log_joint(v).softmax(-1)
 
     def sample(self, num_samples: int, generator: torch.Generator) -> Tensor:

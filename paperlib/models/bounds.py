@@ -64,7 +64,7 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     require_shape("visible_starts", v, [None, None])
     v = as_states("visible_starts", v[:_RANDOM_STARTS], model.weights, model.num_visible)
     require_finite("visible_starts", v)
-    starts = torch.cat([model.hidden_probs(v), search_points(model)])
+    starts = torch.cat([model._hidden_probs(v), search_points(model)])
     # The bound holds for any means. Single precision is enough to find good ones, and twice as fast.
     found, *_ = mean_field_optima(rbm.to(dtype=torch.float32), starts.float())
     means = found.double()
@@ -81,7 +81,7 @@ def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor
     while len(moving) and updates < _MAX_UPDATES:
         updates += 1
         # Each half-update is the exact optimum given the other layer, so the bound never falls.
-        updated = model.hidden_probs(model.visible_probs(means[moving]))
+        updated = model._hidden_probs(model._visible_probs(means[moving]))
         still = (updated - means[moving]).abs().amax(1) < 1e-6
         means[moving] = updated
         at_rest[moving] = still
@@ -92,7 +92,7 @@ def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor
 def _mean_field_bound(model: RBM, means: Tensor) -> Tensor:
     """The bound at any means of the hidden units [..., M], in nats."""
     entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
-    return model.log_unnormalized_hidden(means) + entropy
+    return model._log_unnormalized_hidden(means) + entropy
 
 
 def distinct(points: Tensor, values: Tensor) -> Tensor:

@@ -37,8 +37,8 @@ from paperlib.torch_settings import plain_torch
 from paperlib.validation import (
     ArrayLike,
     as_binary,
-    as_state_rows,
-    as_states,
+    as_bits,
+    as_means,
     parameter,
     require_count,
     require_shape,
@@ -178,19 +178,26 @@ class DBM(UnnormalizedModel):
 
     @plain_torch()
     def energy(self, v: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Tensor:
-        """E(v, h1, h2) in nats; `v` [..., D], `h1` [..., M1] and `h2` [..., M2] broadcast."""
-        v, h2 = self._visible(v), self._top(h2)
-        h1 = as_states("h1", h1, self.weights_1, self.num_hidden_1)
+        """E(v, h1, h2) in nats; binary `v` [..., D], `h1` [..., M1] and `h2` [..., M2] broadcast."""
+        v = self._visible(v)
+        h1 = as_bits("h1", h1, self.weights_1, self.num_hidden_1)
+        h2 = as_bits("h2", h2, self.weights_1, self.num_hidden_2)
         return (
             -((v @ self.weights_1 + h2 @ self.weights_2.T + self.hidden_bias_1) * h1).sum(-1)
             - v @ self.visible_bias
             - h2 @ self.hidden_bias_2
         )
 
-    @plain_torch()
     def log_unnormalized_joint(self, v: ArrayLike, h2: ArrayLike) -> Tensor:
-        """ln sum_h1 exp(-E(v, h1, h2)) in nats; `v` [..., D] and `h2` [..., M2] give [...]."""
-        v, h2 = self._visible(v), self._top(h2)
+        """ln sum_h1 exp(-E(v, h1, h2)) in nats; binary `v` [..., D] and `h2` [..., M2] give [...].
+
+        `h2` may also be means from 0 to 1: with their entropy added it is the bound of `log_unnormalized_bound`.
+        """
+        h2 = as_means("h2", h2, self.weights_1, self.num_hidden_2)
+        return self._log_unnormalized_joint(self._visible(v), h2)
+
+    @plain_torch()
+    def _log_unnormalized_joint(self, v: Tensor, h2: Tensor) -> Tensor:
         hidden_input = v @ self.weights_1 + h2 @ self.weights_2.T + self.hidden_bias_1
         return v @ self.visible_bias + h2 @ self.hidden_bias_2 + softplus(hidden_input).sum(-1)
 
@@ -203,7 +210,7 @@ class DBM(UnnormalizedModel):
         Parameters
         ----------
         v : array or Tensor, shape [N, D]
-            Visible vectors.
+            Binary visible vectors.
         max_updates : int
             Maximum number of updates of both layers.
         tolerance : float
@@ -215,7 +222,8 @@ class DBM(UnnormalizedModel):
             Its `warnings` say how many cases have not converged. Every update is the optimum of one layer given the
             other, so the bound of `log_unnormalized_bound` never falls.
         """
-        v = as_state_rows("v", v, self.weights_1, self.num_visible)
+        v = self._visible(v)
+        require_shape("v", v, [None, self.num_visible])
         updates = require_count("max_updates", max_updates)
         bottom_up = v @ self.weights_1 + self.hidden_bias_1
         logits_2 = self.hidden_bias_2.expand(len(v), -1)
@@ -240,7 +248,7 @@ class DBM(UnnormalizedModel):
         """
         v = self._visible(v)
         logits = self._logits_2(v, mean_field)
-        energy = self.log_unnormalized_joint(v, torch.sigmoid(logits))
+        energy = self._log_unnormalized_joint(v, torch.sigmoid(logits))
         return (energy + bernoulli_entropy(logits)).double()
 
     def log_unnormalized(
@@ -303,10 +311,7 @@ class DBM(UnnormalizedModel):
         return mean_field.logits_2
 
     def _visible(self, v: object) -> Tensor:
-        return as_states("v", v, self.weights_1, self.num_visible)
-
-    def _top(self, h2: object) -> Tensor:
-        return as_states("h2", h2, self.weights_1, self.num_hidden_2)
+        return as_bits("v", v, self.weights_1, self.num_visible)
 
 
 class _MeanFieldProposal(Proposal):
@@ -321,4 +326,4 @@ class _MeanFieldProposal(Proposal):
         return self._logits
 
     def log_joint(self, hidden: Sequence[Tensor]) -> Tensor:
-        return self._dbm.log_unnormalized_joint(self._rows, hidden[0])
+        return self._dbm._log_unnormalized_joint(self._rows, hidden[0])

@@ -39,7 +39,7 @@ from paperlib.numerics import (
     softplus,
 )
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import ArrayLike, as_binary, as_states, require_count
+from paperlib.validation import ArrayLike, as_binary, as_bits, require_count
 
 # Rows times draws handled at once, and draws of the hidden units for each row, for the variational bound.
 _BLOCK, _BOUND_DRAWS = 5_000, 5
@@ -128,7 +128,7 @@ class DBN(UnnormalizedModel):
         return states[0], states[1:]
 
     def recognize(self, v: ArrayLike, generator: torch.Generator) -> list[Tensor]:
-        """A draw of h^1, ..., h^{L-1} from Q(. | v); `v` [..., D] gives one tensor [..., M_l] per directed layer."""
+        """A draw of h^1, ..., h^{L-1} from Q(. | v); binary `v` [..., D] gives one tensor [..., M_l] per directed layer."""
         return _Recognition(self, self._visible(v)).draw(generator)
 
     def log_recognition(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
@@ -223,7 +223,9 @@ class DBN(UnnormalizedModel):
                 entropy.append(bernoulli_entropy(logits).double())
                 below = bernoulli(torch.sigmoid(logits), generator)
                 states.append(below)
-            values = self.log_joint_unnormalized(cases.repeat_interleave(num_samples, 0), states)
+            values = self._log_joint_unnormalized(
+                [cases.repeat_interleave(num_samples, 0), *states]
+            )
             # The first entropy does not depend on the draw; the others do, and are averaged over the draws.
             log_joint.copy_((values.double() + sum(entropy[1:])).view(-1, num_samples))
             if entropy:
@@ -242,25 +244,30 @@ class DBN(UnnormalizedModel):
         Parameters
         ----------
         v : array or Tensor, shape [..., D]
-            Visible vectors.
+            Binary visible vectors.
         hidden : sequence of arrays or Tensors, shapes [..., M_l]
-            h^1, ..., h^{L-1}.
+            h^1, ..., h^{L-1}, binary as well.
 
         Raises
         ------
         InputError
-            If `hidden` has the wrong number of layers, or a layer has the wrong width.
+            If `hidden` has the wrong number of layers, a layer has the wrong width, or a value is neither 0 nor 1.
         """
-        directed = self.log_directed(v, hidden)
-        return self.top.log_unnormalized([v, *hidden][-1]) + directed
+        return self._log_joint_unnormalized(self._states(v, hidden))
 
-    @plain_torch()
+    def _log_joint_unnormalized(self, states: Sequence[Tensor]) -> Tensor:
+        """The same for v, h^1, ..., h^{L-1} of the model's own type, without a look at their values."""
+        return self.top._log_unnormalized(states[-1]) + self._log_directed(states)
+
     def log_directed(self, v: object, hidden: Sequence[object]) -> Tensor:
         """ln p(v | h^1) + ln p(h^1 | h^2) + ..., the directed layers' part of `log_joint_unnormalized`.
 
         Takes the same arguments and raises the same errors; returns [...], in nats.
         """
-        states = self._states(v, hidden)
+        return self._log_directed(self._states(v, hidden))
+
+    @plain_torch()
+    def _log_directed(self, states: Sequence[Tensor]) -> Tensor:
         total = states[0].new_zeros(states[0].shape[:-1])
         for layer, (below, above) in zip(self.directed, pairwise(states), strict=True):
             total = total + bernoulli_log_prob(below, above @ layer.weights.T + layer.visible_bias)
@@ -269,13 +276,16 @@ class DBN(UnnormalizedModel):
     def generate(
         self, top_visible: ArrayLike, generator: torch.Generator, mean: bool = False
     ) -> Tensor:
-        """Visible vectors drawn from given states of h^{L-1}, layer by layer (eq. 6); [..., M_{L-1}] to [..., D].
+        """Visible vectors drawn from given binary states of h^{L-1}, layer by layer (eq. 6); [..., M_{L-1}] to [..., D].
 
         With `mean`, the lowest layer gives probabilities instead of draws, as is usual for showing images.
         """
-        state = as_states("top_visible", top_visible, self.top.weights, self.top.num_visible)
+        state = as_bits("top_visible", top_visible, self.top.weights, self.top.num_visible)
+        return self._generate(state, generator, mean)
+
+    def _generate(self, state: Tensor, generator: torch.Generator, mean: bool) -> Tensor:
         for number, layer in reversed(list(enumerate(self.directed))):
-            state = layer.visible_probs(state)
+            state = layer._visible_probs(state)
             if number > 0 or not mean:
                 state = bernoulli(state, generator)
         return state
@@ -306,11 +316,11 @@ class DBN(UnnormalizedModel):
         top = self.top
         state = bernoulli(top.weights.new_full((num_samples, top.num_visible), 0.5), generator)
         for _ in range(steps - 1):
-            state = top.gibbs_step(state, generator)
+            state = top._gibbs_step(state, generator)
         state = top.visible_probs(bernoulli(top.hidden_probs(state), generator))
         if self.directed or not mean:
             state = bernoulli(state, generator)
-        return self.generate(state, generator, mean)
+        return self._generate(state, generator, mean)
 
     def tensors(self) -> dict[str, Tensor]:
         """The parameters under the names `layers.0.weights` and so on, as a file stores them."""
@@ -346,7 +356,7 @@ class DBN(UnnormalizedModel):
         return read_arrays(path)
 
     def _visible(self, v: object) -> Tensor:
-        return as_states("v", v, self.layers[0].weights, self.num_visible)
+        return as_bits("v", v, self.layers[0].weights, self.num_visible)
 
     def _states(self, v: object, hidden: Sequence[object]) -> list[Tensor]:
         """v, h^1, ..., h^{L-1}."""
@@ -356,7 +366,7 @@ class DBN(UnnormalizedModel):
                 f"got {len(hidden)}"
             )
         above = [
-            as_states("hidden", states, layer.weights, layer.num_hidden)
+            as_bits("hidden", states, layer.weights, layer.num_hidden)
             for layer, states in zip(self.directed, hidden, strict=True)
         ]
         return [self._visible(v), *above]
@@ -380,4 +390,4 @@ class _Recognition(Proposal):
         return self._first if layer == 0 else self._upwards(layer, hidden[layer - 1])
 
     def log_joint(self, hidden: Sequence[Tensor]) -> Tensor:
-        return self._dbn.log_joint_unnormalized(self._rows, hidden)
+        return self._dbn._log_joint_unnormalized([self._rows, *hidden])

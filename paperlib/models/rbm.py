@@ -30,7 +30,7 @@ from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import softplus
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import ArrayLike, as_float_tensor, parameter
+from paperlib.validation import ArrayLike, as_bits, as_float_tensor, as_means, parameter
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
@@ -63,7 +63,8 @@ class RBM(TwoLayers, UnnormalizedModel):
     Parameters keep the device and the floating-point type of `weights` (integers become float64,
     half precision becomes float32); every method returns tensors of the same kind. The parameters are
     copies, so that a model stays what it was while its source is trained on; gradients flow through. Every method takes states
-    as numbers of any type: bytes from `binarize`, booleans, numpy arrays, lists.
+    as numbers of any type: bytes from `binarize`, booleans, numpy arrays, lists. Their values are 0 and 1, or an `InputError`
+    says which are not. `hidden_probs` and `visible_probs` also take means, from 0 to 1.
 
     Examples
     --------
@@ -109,29 +110,39 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        """E(v, h) in nats, eq. 1; binary `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
         v, h = self._visible(v), self._hidden(h)
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
-    @plain_torch()
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
-        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; binary `v` [..., D] gives [...] (eq. 2, numerator).
 
         It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
         """
-        v = self._visible(v)
+        return self._log_unnormalized(self._visible(v))
+
+    @plain_torch()
+    def _log_unnormalized(self, v: Tensor) -> Tensor:
         hidden_input = v @ self.weights + self.hidden_bias
         return v @ self.visible_bias + softplus(hidden_input).sum(-1)
 
-    @plain_torch()
     def hidden_probs(self, v: ArrayLike) -> Tensor:
-        """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
-        return torch.sigmoid(self._visible(v) @ self.weights + self.hidden_bias)
+        """p(h_j = 1 | v), eq. 5; `v` [..., D], binary or means from 0 to 1, gives [..., M].
+
+        Of means it is the logistic function of the mean input, as mean field has it.
+        """
+        return self._hidden_probs(as_means("v", v, self.weights, self.num_visible))
 
     @plain_torch()
+    def _hidden_probs(self, v: Tensor) -> Tensor:
+        return torch.sigmoid(v @ self.weights + self.hidden_bias)
+
     def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
-        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
-        h = self._hidden(h)
+        """ln sum_v exp(-E(v, h)) in nats; binary `h` [..., M] gives [...]."""
+        return self._log_unnormalized_hidden(self._hidden(h))
+
+    @plain_torch()
+    def _log_unnormalized_hidden(self, h: Tensor) -> Tensor:
         return h @ self.hidden_bias + softplus(self._visible_inputs(h)).sum(-1)
 
     @plain_torch()
@@ -150,15 +161,27 @@ class RBM(TwoLayers, UnnormalizedModel):
         """The same joint distribution with the roles of the two layers exchanged."""
         return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
 
-    @plain_torch()
     def visible_probs(self, h: ArrayLike) -> Tensor:
-        """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
-        return torch.sigmoid(self._visible_inputs(self._hidden(h)))
+        """p(v_i = 1 | h), eq. 6; `h` [..., M], binary or means from 0 to 1, gives [..., D]."""
+        return self._visible_probs(as_means("h", h, self.weights, self.num_hidden))
+
+    def _visible_probs(self, h: Tensor) -> Tensor:
+        return torch.sigmoid(self._visible_inputs(h))
 
     def gibbs_step(self, v: ArrayLike, generator: torch.Generator) -> Tensor:
-        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
-        h = bernoulli(self.hidden_probs(v), generator)
-        return bernoulli(self.visible_probs(h), generator)
+        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); binary [..., D] to [..., D]."""
+        return self._gibbs_step(self._visible(v), generator)
+
+    def _gibbs_step(self, v: Tensor, generator: torch.Generator) -> Tensor:
+        """The same for the states of a chain, without a look at their values."""
+        h = bernoulli(self._hidden_probs(v), generator)
+        return bernoulli(self._visible_probs(h), generator)
+
+    def _visible(self, v: object) -> Tensor:
+        return as_bits("v", v, self.weights, self.num_visible)
+
+    def _hidden(self, h: object) -> Tensor:
+        return as_bits("h", h, self.weights, self.num_hidden)
 
     @plain_torch()
     def _visible_inputs(self, h: Tensor) -> Tensor:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor
@@ -121,15 +121,32 @@ class TensorModel:
         return next(iter(self.tensors().values())).device
 
     def to(
-        self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+        self,
+        *args: torch.device | str | torch.dtype | Tensor | None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> Self:
         """The same model on another device, or in single or double precision.
+
+        It takes what `torch.nn.Module.to` takes: a device, a type, both in this order, or a tensor that
+        has both; or `device=` and `dtype=`. Unlike a module, the model stays as it was.
 
         Raises
         ------
         InputError
-            If `dtype` is any other type: no estimator works in half precision.
+            If the type is neither torch.float32 nor torch.float64: no estimator works in half precision.
+            If there is no such device, or an argument is none of these.
+
+        Examples
+        --------
+        >>> from paperlib.models import RBM
+        >>> rbm = RBM(torch.zeros(2, 1), torch.zeros(2), torch.zeros(1))
+        >>> rbm.to(torch.float64)
+        RBM(2 visible, 1 hidden, torch.float64, cpu)
+        >>> rbm.to("cpu", torch.float64).dtype
+        torch.float64
         """
+        device, dtype = _place_and_type(args, device, dtype)
         if dtype not in (None, torch.float32, torch.float64):
             raise InputError(
                 f"dtype: expected torch.float32 or torch.float64, got {dtype}; half precision is "
@@ -139,6 +156,14 @@ class TensorModel:
             name: tensor.to(device=device, dtype=dtype) for name, tensor in self.tensors().items()
         }
         return type(self).from_tensors(moved)
+
+    def double(self) -> Self:
+        """The same model in torch.float64."""
+        return self.to(dtype=torch.float64)
+
+    def float(self) -> Self:
+        """The same model in torch.float32."""
+        return self.to(dtype=torch.float32)
 
     def checksum(self) -> str:
         """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
@@ -200,3 +225,36 @@ class TensorModel:
     def _read(cls, path: Path) -> Mapping[str, Entry]:
         """The arrays in a file, as `from_tensors` takes them."""
         return read_named(path, cls.tensor_names)
+
+
+def _place_and_type(
+    args: Sequence[object], device: torch.device | str | None, dtype: torch.dtype | None
+) -> tuple[torch.device | None, torch.dtype | None]:
+    """The device and the type that the arguments of `TensorModel.to` name; None for what they leave as it is."""
+    places: list[object] = [device]
+    types: list[torch.dtype | None] = [dtype]
+    for arg in args:
+        if isinstance(arg, Tensor):
+            places.append(arg.device)
+            types.append(arg.dtype)
+        elif isinstance(arg, torch.dtype):
+            types.append(arg)
+        elif arg is None or isinstance(arg, torch.device | str | int):
+            places.append(arg)
+        else:
+            raise InputError(f"to: expected a device or a type, got {type(arg).__name__}")
+    named = [[each for each in group if each is not None] for group in (places, types)]
+    if any(len(group) > 1 for group in named):
+        raise InputError(f"to: expected one device and one type at most, got {args}")
+    [places, types] = named
+    return (_present_device(places[0]) if places else None), (types[0] if types else None)
+
+
+def _present_device(device: object) -> torch.device:
+    """`device`; raise unless torch can put a tensor there."""
+    try:
+        return torch.empty(0, device=cast(Any, device)).device
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise InputError(
+            f"device: expected one that torch finds on this machine, got {str(device)!r}"
+        ) from error

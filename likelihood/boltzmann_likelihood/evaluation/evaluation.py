@@ -36,7 +36,7 @@ from boltzmann_likelihood.evaluation.averages import (
 from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.interruption import before_estimate
-from boltzmann_likelihood.evaluation.precision import chain_dtype
+from boltzmann_likelihood.evaluation.precision import chain_dtype, float64_remark
 from boltzmann_likelihood.evaluation.result import (
     Effort,
     Evaluation,
@@ -370,10 +370,7 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
             doubts += hidden.doubts(finished.tempering.samples)
     remarks: tuple[str, ...] = ()
     if target.dtype == torch.float64:
-        remarks = (
-            f"Weights and biases add up to {target.model.sum_of_parameters:.1g}, too much for the "
-            "digits of float32: everything was computed in float64, which takes longer.",
-        )
+        remarks = (float64_remark(target.model),)
     return _evaluation(
         target,
         average,
