@@ -41,6 +41,8 @@ _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _SCALAR = np.float64(0).__reduce__()[0]
 _NUMPY_SCALARS = [_SCALAR, (_SCALAR, "numpy.core.multiarray.scalar"), np.dtype]
 _NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
+# How other formats begin that are told by that, whatever they are called.
+_TOLD = (_HDF5, _NPY, _MATLAB_73)
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 #: Suffixes of files that may hold models; the contents are looked at.
 MODEL_SUFFIXES: tuple[str, ...] = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth", ".th", ".ckpt")  # fmt: skip
@@ -70,6 +72,8 @@ _A_PICKLE = (
     "'model.pt'), or numpy.savez('model.npz', weights=W, visible_bias=..., hidden_bias=...) with W [visible, hidden]"
 )
 _DEEPEST = 8
+# So many different words may stand for the values of bits, with a column of labels.
+_FEW_WORDS = 6
 # Words of the training in names: of what accompanies each parameter there, and others.
 _OF_A_PARAMETER = {
     "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "grad", "lr", "adam", "exp", "init", "initial", "update", "updates",
@@ -128,6 +132,13 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
         ) from error
 
 
+def of_raw_bytes(array: np.ndarray) -> str:
+    """What to say of an array whose type numpy does not know, which it writes as bytes without a meaning."""
+    if array.dtype.kind != "V" or array.dtype.names:
+        return ""
+    return ", bytes without a type, as which numpy writes bfloat16: save it as float32"
+
+
 def plain_name(name: str) -> str:
     """The last part of a name in lower case, without signs between words and without a leading `rbm`."""
     return re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower()).removeprefix("rbm")
@@ -168,6 +179,12 @@ def _format(source: _Source, path: Path) -> str:
             raise InputError(f"expected arrays, got {what} ({path})")
     if head.startswith(b"PK") and zipfile.is_zipfile(source):
         return _format_of_zip(source, path)
+    of_torch = _OF_SUFFIX.get(path.suffix.lower()) == "torch"
+    if of_torch and head and not head.startswith((b"PK", b"\x80", *_TOLD)):
+        raise InputError(
+            f"expected a file that torch.save wrote, got bytes that it never begins with, in {path}: it is "
+            "damaged, or of another program (such as TensorFlow); numpy.savez writes arrays"
+        )
     if head.startswith(_HDF5):
         return "HDF5"
     if head.startswith(_MATLAB_73) and head[512:] == _HDF5:
@@ -217,6 +234,11 @@ def _format_of_zip(source: _Source, path: Path) -> str:
     with zipfile.ZipFile(source) as file:
         names, size = file.namelist(), sum(member.file_size for member in file.infolist())
     storage.require_modest(path, size)
+    if any(re.search(r"(^|/)code/.*\.py$|(^|/)constants\.pkl$", name) for name in names):
+        raise InputError(
+            f"expected named tensors, got a TorchScript archive ({path}): save its tensors, "
+            "torch.save(torch.jit.load('FILE').state_dict(), 'model.pt')"
+        )
     if any(name.endswith("data.pkl") for name in names):
         return "torch"
     if "schema.json" in names:
@@ -236,6 +258,8 @@ def _read_npy(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
     with np.load(source, allow_pickle=False) as stored:
+        if {"data", "format", "shape"} <= set(stored.files):
+            return {"": _of_scipy(stored, path)}
         found: dict[str, Any] = _flat({name: stored[name] for name in stored.files})
     for name, content in list(found.items()):
         # What is no array is there as bytes, and stays so if it is no table.
@@ -245,6 +269,26 @@ def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
                 if np.size(read[""]):
                     found |= {f"{name}.{key}".removesuffix("."): read[key] for key in read}
     return found
+
+
+def _of_scipy(stored: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+    """The dense form of a sparse matrix, as scipy's `save_npz` writes it in rows or columns."""
+    from scipy.sparse import csc_matrix, csr_matrix
+
+    kind = stored["format"].item()
+    kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+    if kind not in ("csr", "csc"):
+        raise InputError(
+            f"expected an array in {path}, got a sparse matrix in the format {printable(kind)}: save its toarray()"
+        )
+    shape = tuple(int(length) for length in stored["shape"])
+    data = stored["data"]
+    storage.require_modest(path, math.prod(shape) * data.dtype.itemsize)
+    made = csr_matrix if kind == "csr" else csc_matrix
+    matrix = made((data, stored["indices"], stored["indptr"]), shape=shape)
+    # scipy would write wherever a damaged file says.
+    matrix.check_format()
+    return matrix.toarray()
 
 
 def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
@@ -272,9 +316,16 @@ def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
         with torch.serialization.safe_globals(_NUMPY_SCALARS):
             stored = torch.load(source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        inside = re.search(r"GLOBAL ([\w.]+)|type ([\w.]+)", str(error))
+        of_kind = f", of {inside[1] or inside[2]}" if inside else ""
+        if of_kind.startswith(", of numpy"):
+            raise InputError(
+                f"expected tensors, numbers and text in {path}, got arrays of numpy{of_kind[4:]}, which are "
+                "pickled objects, which can run any code: save them as tensors, torch.as_tensor(array)"
+            ) from error
         raise InputError(
-            f"expected named tensors in {path}, got pickled objects, which can run any code when they are read; of a module, save the tensors: "
-            "torch.save(model.state_dict(), 'model.pt')"
+            f"expected named tensors in {path}, got pickled objects, which can run any code when they are read{of_kind}; of a module, save "
+            "the tensors: torch.save(model.state_dict(), 'model.pt')"
         ) from error
     return _flat({"": stored} if isinstance(stored, Tensor) else stored)
 
@@ -330,12 +381,13 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
             io.StringIO(text), delimiter=separator, ndmin=2, skiprows=skipped, quotechar='"'
         )
     except ValueError as error:
-        reason = str(error).rstrip(".")
-        if re.search(r"string '(|NA|N/A|null|None|\?|-)'", reason):
-            reason += f"; {COMPLETE}"
         raise InputError(
-            f"expected rows of numbers with commas between them in {path}: {reason}"
+            f"expected rows of numbers with commas between them in {path}: {_why_no_table(text, separator, skipped)}"
         ) from error
+    if not rows.size and named and len(header) > 1:
+        raise InputError(
+            f"expected rows of numbers with commas between them in {path}, got no rows: none below the first line"
+        )
     if skipped and not rows.size:
         raise InputError(
             f"expected rows of numbers with commas between them in {path}, got none below the first line"
@@ -346,6 +398,33 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
             "remove a header, or put a line with names of the columns before an image"
         )
     return {"": rows, **({"header": "\n".join(header)} if skipped else {})}
+
+
+def _why_no_table(text: str, separator: str | None, skipped: int) -> str:
+    """What keeps lines from being rows of as many numbers each."""
+    lines = [
+        (number, [word.strip().strip("\"'") for word in line.split(separator)])
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.partition("#")[0].strip()
+    ][skipped:]
+    wrong = [(number, word) for number, words in lines for word in words if not _is_number(word)]
+    if wrong:
+        number, word = wrong[0]
+        said = f"got {printable(word)[:40] or 'nothing'!r} in line {number}"
+        different = sorted({word for _, word in wrong})
+        if set(different) & {"", "NA", "N/A", "null", "None", "?", "-"}:
+            return f"{said}; {COMPLETE}"
+        if len(different) <= _FEW_WORDS and "" not in different:
+            said += f"; the words are {printable(', '.join(different))}: write 0 and 1 for them, and leave out a column of labels"
+        return said
+    lengths = [len(words) for _, words in lines]
+    if len(set(lengths[1:])) == 1 and lengths[0] != lengths[1]:
+        return (
+            f"the first line has {lengths[0]} numbers, and the others have {lengths[1]}: leave out a "
+            "first line that only gives sizes"
+        )
+    other = next((n for n, length in enumerate(lengths) if length != lengths[0]), 0)
+    return f"got {lengths[other]} numbers in line {lines[other][0]}, and {lengths[0]} in the lines before"
 
 
 def _is_number(word: str) -> bool:
