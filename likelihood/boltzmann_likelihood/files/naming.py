@@ -340,7 +340,8 @@ def _tells_of_another_model(name: str, value: Entry) -> bool:
     """Whether a number or text says that the model is not the one that the arrays alone would be."""
     if isinstance(value, str | np.ndarray) and np.asarray(value).dtype.kind == "U":
         words = set(re.findall("[a-z]+", str(value).lower()))
-        return bool(words & _OTHER_UNITS) or (plain_name(name) in _KIND and not words <= _OUR_KINDS)
+        other = any(unit in word for word in words for unit in _OTHER_UNITS)
+        return other or (plain_name(name) in _KIND and not words <= _OUR_KINDS)
     changes = _changes_the_model(name) and "betas" not in _words(name)  # Adam's
     return changes and _size(value) == 1 and bool(dense(name, value) != 0)
 
@@ -408,7 +409,8 @@ def _model_of(arrays: _Arrays, ignored: Mapping[str, tuple[int, ...]], asked: _A
             raise _which_of(layers, shapes, asked)
         layers = []
     if not parts and not layers:
-        one = _rbm_of(arrays, asked)
+        sizes = [name for name in arrays if _are_sizes(name, arrays)]
+        one = _rbm_of({name: arrays[name] for name in arrays if name not in sizes}, asked)
         _require_no_layer_above(one, ignored, snapshots)
         plain = {role: name.rpartition(".")[2] for role, name in one.roles.items()}
         ours = dict(zip(_SYNONYMS, RBM.tensor_names, strict=True))
@@ -699,6 +701,15 @@ def _layers_of(there: Sequence[str], shapes: Mapping[str, tuple[int, ...]]) -> _
     return [(group, groups[group]) for group in sorted(several, key=order)]
 
 
+def _are_sizes(name: str, arrays: _Arrays) -> bool:
+    """Whether a vector of two numbers only repeats the sides of the one matrix, as no vector of biases could."""
+    matrices = [_shape(value) for value in arrays.values() if _is_matrix(value)]
+    value = arrays[name]
+    if len(matrices) != 1 or not _is_vector(value) or _size(value) != 2 or 2 in matrices[0]:
+        return False
+    return sorted(_tensor(name, value).flatten().tolist()) == sorted(matrices[0])
+
+
 def _copies(arrays: _Arrays) -> set[str]:
     """Arrays that repeat the names and shapes of a whole RBM with the same letters before or behind them, as `vW`, `vb`, `vc` do.
 
@@ -963,6 +974,17 @@ def _orientation(
     )
 
 
+def _are_labels(rest: _Arrays, own: Collection[str], there: _Arrays) -> bool:
+    """Whether these are a matrix with a side in common with the model's and a vector for its other side."""
+    sides = {side for name in own for side in _shape(there[name])} - {1}
+    matrices = [_shape(value) for value in rest.values() if _is_matrix(value)]
+    lengths = [_size(value) for value in rest.values() if _is_vector(value)]
+    if len(matrices) != 1 or len(lengths) != 1:
+        return False
+    rows, columns = matrices[0]
+    return (rows in sides and columns == lengths[0]) or (columns in sides and rows == lengths[0])
+
+
 def _left_over(
     rest: _Arrays,
     there: _Arrays,
@@ -989,6 +1011,12 @@ def _left_over(
         )
     elif any(_changes_the_model(name) or not _shape(value) for name, value in rest.items()):
         said += f": what is called so changes the model. Apply it to the weights and biases before they are stored; {only}"
+    elif len(rest) == 2 and called == RBM.called and _are_labels(rest, own, there):
+        said += (
+            f". They may be those of labels, of which one is on: this is another model, whose Z is the sum over labels y of exp(bias of y) "
+            "times Z of the RBM with the weights to y added to its hidden biases. Or they are a second layer: name both as "
+            f"layers of a DBN, layers.0.weights=NAME and so on. {only[0].upper()}{only[1:]}"
+        )
     elif any(sides & set(_shape(value)) for value in rest.values()):
         said += f". An array with as many values as a layer has units may act on them, and then the model is another one without it; {only}"
     else:

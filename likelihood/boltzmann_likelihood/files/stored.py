@@ -41,8 +41,6 @@ _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _SCALAR = np.float64(0).__reduce__()[0]
 _NUMPY_SCALARS = [_SCALAR, (_SCALAR, "numpy.core.multiarray.scalar"), np.dtype]
 _NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
-# How other formats begin that are told by that, whatever they are called.
-_TOLD = (_HDF5, _NPY, _MATLAB_73)
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 #: Suffixes of files that may hold models; the contents are looked at.
 MODEL_SUFFIXES: tuple[str, ...] = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth", ".th", ".ckpt")  # fmt: skip
@@ -179,12 +177,6 @@ def _format(source: _Source, path: Path) -> str:
             raise InputError(f"expected arrays, got {what} ({path})")
     if head.startswith(b"PK") and zipfile.is_zipfile(source):
         return _format_of_zip(source, path)
-    of_torch = _OF_SUFFIX.get(path.suffix.lower()) == "torch"
-    if of_torch and head and not head.startswith((b"PK", b"\x80", *_TOLD)):
-        raise InputError(
-            f"expected a file that torch.save wrote, got bytes that it never begins with, in {path}: it is "
-            "damaged, or of another program (such as TensorFlow); numpy.savez writes arrays"
-        )
     if head.startswith(_HDF5):
         return "HDF5"
     if head.startswith(_MATLAB_73) and head[512:] == _HDF5:
@@ -202,6 +194,12 @@ def _format(source: _Source, path: Path) -> str:
         return ".mat"
     if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
         return "IDX"
+    of_torch = _OF_SUFFIX.get(path.suffix.lower()) == "torch"
+    if of_torch and head and not head.startswith(b"PK"):
+        raise InputError(
+            f"expected a file that torch.save wrote, got bytes that it never begins with, in {path}: it is "
+            "damaged, or of another program (such as TensorFlow); numpy.savez writes arrays"
+        )
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in MODEL_SUFFIXES + _MORE_SUFFIXES:
         return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
@@ -320,7 +318,7 @@ def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
         of_kind = f", of {inside[1] or inside[2]}" if inside else ""
         if of_kind.startswith(", of numpy"):
             raise InputError(
-                f"expected tensors, numbers and text in {path}, got arrays of numpy{of_kind[4:]}, which are "
+                f"expected tensors, numbers and text in {path}, got arrays of numpy (of {of_kind[5:]}), which are "
                 "pickled objects, which can run any code: save them as tensors, torch.as_tensor(array)"
             ) from error
         raise InputError(
@@ -368,7 +366,7 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     """Rows of numbers, with a header or without one."""
     text = _contents(source).decode("utf-8-sig").lstrip("\r\n")
     first = text.partition("\n")[0]
-    separator = next((mark for mark in ",;\t" if mark in first), None)
+    separator = _separator(first)
     header = [word.strip().strip("\"'") for word in first.split(separator)]
     # A single row is no header.
     numbered = _are_numbers_of_columns(header) and bool(text[len(first) :].strip())
@@ -382,7 +380,7 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
         )
     except ValueError as error:
         raise InputError(
-            f"expected rows of numbers with commas between them in {path}: {_why_no_table(text, separator, skipped)}"
+            f"expected rows of numbers with commas between them in {path}: {_why_no_table(text, skipped)}"
         ) from error
     if not rows.size and named and len(header) > 1:
         raise InputError(
@@ -400,10 +398,14 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     return {"": rows, **({"header": "\n".join(header)} if skipped else {})}
 
 
-def _why_no_table(text: str, separator: str | None, skipped: int) -> str:
+def _separator(line: str) -> str | None:
+    return next((mark for mark in ",;\t" if mark in line), None)
+
+
+def _why_no_table(text: str, skipped: int) -> str:
     """What keeps lines from being rows of as many numbers each."""
     lines = [
-        (number, [word.strip().strip("\"'") for word in line.split(separator)])
+        (number, [word.strip().strip("\"'") for word in line.split(_separator(line))])
         for number, line in enumerate(text.splitlines(), start=1)
         if line.partition("#")[0].strip()
     ][skipped:]
@@ -414,7 +416,7 @@ def _why_no_table(text: str, separator: str | None, skipped: int) -> str:
         different = sorted({word for _, word in wrong})
         if set(different) & {"", "NA", "N/A", "null", "None", "?", "-"}:
             return f"{said}; {COMPLETE}"
-        if len(different) <= _FEW_WORDS and "" not in different:
+        if len(different) <= _FEW_WORDS and all(word.isalpha() for word in different):
             said += f"; the words are {printable(', '.join(different))}: write 0 and 1 for them, and leave out a column of labels"
         return said
     lengths = [len(words) for _, words in lines]
