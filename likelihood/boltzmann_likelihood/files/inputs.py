@@ -77,7 +77,7 @@ def read_model(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     torch.save({"W": torch.zeros(3, 2), "b": torch.zeros(3), "c": torch.zeros(2)}, f"{folder}/model.pt")
     ...     read_model(f"{folder}/model.pt", width=lambda: 3)
-    ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=())
+    ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=('read as weights=W,visible=b,hidden=c',))
     """
     location, update = os.fspath(path), None
     if archive := _UPDATE.fullmatch(location):
