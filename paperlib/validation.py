@@ -48,6 +48,10 @@ def as_tensor(name: str, value: object) -> Tensor:
     torch.bool
     """
     if isinstance(value, Tensor):
+        if value.layout != torch.strided:
+            raise InputError(
+                f"{name}: expected a dense tensor, got {value.layout}; its to_dense() is one"
+            )
         tensor = value
     else:
         parts = value if isinstance(value, list | tuple) else [value]

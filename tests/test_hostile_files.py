@@ -224,7 +224,7 @@ FILES = {
         "m.npz, empty": npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0)),
     },
     "visible_bias: expected shape [6], got [5]": {"m.npz, a short bias": npz(visible_bias=np.zeros(D - 1))},
-    "layers: expected 4 visible units in layer 1": {
+    "choose one by leaving out the others, for the last --names ignore=0": {
         "m.pt, two layers": as_pt({f"{n}.{k}": t for n in (0, 1) for k, t in TENSORS.items()}),
     },
     # archives of rbms
@@ -265,9 +265,11 @@ FILES = {
         "t.csv, words": b"a,b\nc,d\n",
         "t.csv, ragged": b"0,1,0,1,0,1\n0,1\n",
     },
-    "expected shape [any, any], got": {
-        "t.npy, no images": as_npy(np.zeros((0, D))),
+    "expected a row of values for each image, got a single row": {
         "t.npy, a vector": as_npy(np.zeros(D)),
+    },
+    "expected at least one image, got an empty table": {
+        "t.npy, no images": as_npy(np.zeros((0, D))),
         "t.csv, nothing": b"",
         "t.mat, no images": as_mat({"x": np.zeros((0, 0))}),
     },
@@ -385,14 +387,14 @@ TOGETHER = {
     "training folder --data no.npy": ["models: expected a folder", NO_IMAGES],
     "evaluate no.npz --data grey.npy --train grey.npy": [NO_MODEL, f"data: {GREY}", f"train: {GREY}"],
     "evaluate m.npz --data grey.npy --train no.npy": [f"data: {GREY}", "train: expected a file, found none at no.npy"],
-    "evaluate no.npz --data row.npy": [NO_MODEL, "data: expected shape"],
+    "evaluate no.npz --data row.npy": [NO_MODEL, "data: expected a row of values"],
     "evaluate no.npz --data states.npy": [NO_MODEL, f"data: {GREY}"],
     # these may be spins, or become binary
     "evaluate no.npz --data spins.npy": [NO_MODEL],
     "evaluate no.npz --data grey.npy --threshold 0.2": [NO_MODEL],
     # only the images could tell which biases are visible
     "evaluate nameless.npz --data no.npy": [NO_IMAGES],
-    "evaluate nameless.npz --data row.npy": ["path: .* and images of 1; say it", "data: expected shape"],
+    "evaluate nameless.npz --data row.npy": ["path: .* and images of 1; say it", "data: expected a row of values"],
 }  # fmt: skip
 
 

@@ -73,7 +73,8 @@ NamesOption = Annotated[
         help="Which array is what, where the file does not tell: weights=W,visible=b,hidden=a or some "
         "of these. weights=W.T: the rows of W are hidden units, \\[hidden, visible], as in "
         "nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or group "
-        "of entries, is not part of the model; may be repeated.",
+        "of entries, is not part of the model; may be repeated. layers.0.weights=W, layers.1=GROUP: the "
+        "same for one layer of a stack.",
     ),
 ]
 MinutesOption = Annotated[

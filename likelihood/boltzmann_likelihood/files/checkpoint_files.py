@@ -142,9 +142,14 @@ def _of_folder(folder: Path) -> list[Path]:
             f"models: expected a folder with at least two model files, got {len(files)} in {folder}"
         )
 
-    def order(file: Path) -> list[tuple[int, str]]:
-        parts = re.split(r"(\d+)", file.name)
-        return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    def order(file: Path) -> list[tuple[float, str]]:
+        # A number with one point is a decimal, as in T3.54; with more, it is of a version or a date.
+        parts = re.split(r"((?:(?<![\d.])\d+\.\d+(?![\d.]*\d))|\d+)", file.name)
+        numbered = [part[:1].isdecimal() for part in parts]
+        return [
+            (float(part), "") if number else (-1.0, part)
+            for part, number in zip(parts, numbered, strict=True)
+        ]
 
     return sorted(files, key=order)
 

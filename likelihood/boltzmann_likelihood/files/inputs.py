@@ -16,7 +16,7 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import as_weights
 from boltzmann_likelihood.files.archives import from_archive, is_archive
 from boltzmann_likelihood.files.naming import IGNORE, model_of, parse_names
-from boltzmann_likelihood.files.stored import COMPLETE, listed, read_stored
+from boltzmann_likelihood.files.stored import COMPLETE, listed, of_raw_bytes, read_stored
 from boltzmann_likelihood.sources import ForeignRBM, Images
 from paperlib import storage
 from paperlib.datasets import binarize
@@ -28,7 +28,6 @@ from paperlib.validation import (
     blocks,
     require_binary,
     require_finite,
-    require_shape,
 )
 
 # ARCHIVE.h5:update_N is one model of an archive, IMAGES.npz:x_test one array of a file.
@@ -79,7 +78,7 @@ def read_model(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     torch.save({"W": torch.zeros(3, 2), "b": torch.zeros(3), "c": torch.zeros(2)}, f"{folder}/model.pt")
     ...     read_model(f"{folder}/model.pt", width=lambda: 3)
-    ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=())
+    ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=('read as weights=W,visible=b,hidden=c',))
     """
     location, update = os.fspath(path), None
     if archive := _UPDATE.fullmatch(location):
@@ -166,7 +165,9 @@ class RowsFile:
             )
         if array.dtype.kind not in "biuf":
             inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
-            raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}{inside}")
+            raise InputError(
+                f"{name}: expected numbers in {location}, got {array.dtype}{inside or of_raw_bytes(array)}"
+            )
         notes: list[str] = []
         columns = str(self._stored.get(f"{key}.header".removeprefix("."), "")).split("\n")
         if len(columns) > 1:
@@ -308,7 +309,13 @@ def images_of(
     if binarize_seed is not None and threshold is not None:
         raise InputError("threshold: expected it or a seed for binarization, got both")
     images = as_tensor(name, array)
-    require_shape(name, images, [None, None])
+    if not images.numel():
+        raise InputError(f"{name}: expected at least one image, got an empty table in {path}")
+    if images.ndim == 1:
+        raise InputError(
+            f"{name}: expected a row of values for each image, got a single row of {len(images)} in "
+            f"{path}: labels, or one image, which needs an axis for the number of images"
+        )
     if images.shape[1] != width:
         raise InputError(
             f"{name}: expected images of {width} values, as many as the model has visible units, got {images.shape[1]} "
@@ -358,7 +365,15 @@ def _why_other_width(images: Tensor, width: int) -> str:
     if len(images) == width:
         return " (is the array transposed?)"
     if count == width + 1:
-        return " (is there a label in the first or last column?)"
+        return (
+            " (is there a label in the first or last column? Leave it out. Or the number of times "
+            "that the row occurred? Then write that column to a file of its own for --weights)"
+        )
+    for extra, where in ((images[:, width:], "last"), (images[:, : count - width], "first")):
+        if count > width + 1 and bool(
+            ((extra == 0) | (extra == 1)).all() & (extra.sum(1) == 1).all()
+        ):
+            return f" (the {where} {count - width} columns have a single one in each row, as labels have: leave them out)"
     if count == -(-width // 8) and images.dtype == torch.uint8:
         return " (if eight bits are packed into each byte, unpack them)"
     if count == 1:
@@ -402,6 +417,14 @@ def _what_to_do(images: Tensor, low: float, high: float) -> str:
         return f"{-1 if low else 255} beside other whole numbers often stands for a missing value (not rated), and {COMPLETE}"
     if low < 0 or high > 255:
         return "On the command line, --threshold T turns on what is above T"
+    if 1 < high <= _DARKEST_WHITE and _are(images, lambda block: (block == low) | (block == high)):
+        return (
+            f"The values are {low:g} and {high:g}: --threshold {low:g} turns on what is {high:g}, on "
+            f"the command line; in the file, subtract {low:g} and divide the rest by {high - low:g}"
+            if high - low != 1
+            else f"The values are {low:g} and {high:g}: subtract {low:g}, or on the command line "
+            f"--threshold {low:g}, which turns on what is {high:g}"
+        )
     if 1 < high <= _DARKEST_WHITE:
         return (
             f"It is not clear which value is white: divide by it (by {high:g}, if that is white), and add --binarize SEED, or choose "

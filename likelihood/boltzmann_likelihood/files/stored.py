@@ -70,6 +70,8 @@ _A_PICKLE = (
     "'model.pt'), or numpy.savez('model.npz', weights=W, visible_bias=..., hidden_bias=...) with W [visible, hidden]"
 )
 _DEEPEST = 8
+# So many different words may stand for the values of bits, with a column of labels.
+_FEW_WORDS = 6
 # Words of the training in names: of what accompanies each parameter there, and others.
 _OF_A_PARAMETER = {
     "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "grad", "lr", "adam", "exp", "init", "initial", "update", "updates",
@@ -126,6 +128,13 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
         raise InputError(
             f"{name}: expected an undamaged {kind} file, could not read {path}: {reason}"
         ) from error
+
+
+def of_raw_bytes(array: np.ndarray) -> str:
+    """What to say of an array whose type numpy does not know, which it writes as bytes without a meaning."""
+    if array.dtype.kind != "V" or array.dtype.names:
+        return ""
+    return ", bytes without a type, as which numpy writes bfloat16: save it as float32"
 
 
 def plain_name(name: str) -> str:
@@ -185,6 +194,12 @@ def _format(source: _Source, path: Path) -> str:
         return ".mat"
     if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
         return "IDX"
+    of_torch = _OF_SUFFIX.get(path.suffix.lower()) == "torch"
+    if of_torch and head and not head.startswith(b"PK"):
+        raise InputError(
+            f"expected a file that torch.save wrote, got bytes that it never begins with, in {path}: it is "
+            "damaged, or of another program (such as TensorFlow); numpy.savez writes arrays"
+        )
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in MODEL_SUFFIXES + _MORE_SUFFIXES:
         return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
@@ -217,6 +232,11 @@ def _format_of_zip(source: _Source, path: Path) -> str:
     with zipfile.ZipFile(source) as file:
         names, size = file.namelist(), sum(member.file_size for member in file.infolist())
     storage.require_modest(path, size)
+    if any(re.search(r"(^|/)code/.*\.py$|(^|/)constants\.pkl$", name) for name in names):
+        raise InputError(
+            f"expected named tensors, got a TorchScript archive ({path}): save its tensors, "
+            "torch.save(torch.jit.load('FILE').state_dict(), 'model.pt')"
+        )
     if any(name.endswith("data.pkl") for name in names):
         return "torch"
     if "schema.json" in names:
@@ -236,6 +256,8 @@ def _read_npy(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
     with np.load(source, allow_pickle=False) as stored:
+        if {"data", "format", "shape"} <= set(stored.files):
+            return {"": _of_scipy(stored, path)}
         found: dict[str, Any] = _flat({name: stored[name] for name in stored.files})
     for name, content in list(found.items()):
         # What is no array is there as bytes, and stays so if it is no table.
@@ -245,6 +267,26 @@ def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
                 if np.size(read[""]):
                     found |= {f"{name}.{key}".removesuffix("."): read[key] for key in read}
     return found
+
+
+def _of_scipy(stored: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+    """The dense form of a sparse matrix, as scipy's `save_npz` writes it in rows or columns."""
+    from scipy.sparse import csc_matrix, csr_matrix
+
+    kind = stored["format"].item()
+    kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+    if kind not in ("csr", "csc"):
+        raise InputError(
+            f"expected an array in {path}, got a sparse matrix in the format {printable(kind)}: save its toarray()"
+        )
+    shape = tuple(int(length) for length in stored["shape"])
+    data = stored["data"]
+    storage.require_modest(path, math.prod(shape) * data.dtype.itemsize)
+    made = csr_matrix if kind == "csr" else csc_matrix
+    matrix = made((data, stored["indices"], stored["indptr"]), shape=shape)
+    # scipy would write wherever a damaged file says.
+    matrix.check_format()
+    return matrix.toarray()
 
 
 def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
@@ -272,9 +314,16 @@ def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
         with torch.serialization.safe_globals(_NUMPY_SCALARS):
             stored = torch.load(source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        inside = re.search(r"GLOBAL ([\w.]+)|type ([\w.]+)", str(error))
+        of_kind = f", of {inside[1] or inside[2]}" if inside else ""
+        if of_kind.startswith(", of numpy"):
+            raise InputError(
+                f"expected tensors, numbers and text in {path}, got arrays of numpy (of {of_kind[5:]}), which are "
+                "pickled objects, which can run any code: save them as tensors, torch.as_tensor(array)"
+            ) from error
         raise InputError(
-            f"expected named tensors in {path}, got pickled objects, which can run any code when they are read; of a module, save the tensors: "
-            "torch.save(model.state_dict(), 'model.pt')"
+            f"expected named tensors in {path}, got pickled objects, which can run any code when they are read{of_kind}; of a module, save "
+            "the tensors: torch.save(model.state_dict(), 'model.pt')"
         ) from error
     return _flat({"": stored} if isinstance(stored, Tensor) else stored)
 
@@ -317,7 +366,7 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     """Rows of numbers, with a header or without one."""
     text = _contents(source).decode("utf-8-sig").lstrip("\r\n")
     first = text.partition("\n")[0]
-    separator = next((mark for mark in ",;\t" if mark in first), None)
+    separator = _separator(first)
     header = [word.strip().strip("\"'") for word in first.split(separator)]
     # A single row is no header.
     numbered = _are_numbers_of_columns(header) and bool(text[len(first) :].strip())
@@ -330,12 +379,13 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
             io.StringIO(text), delimiter=separator, ndmin=2, skiprows=skipped, quotechar='"'
         )
     except ValueError as error:
-        reason = str(error).rstrip(".")
-        if re.search(r"string '(|NA|N/A|null|None|\?|-)'", reason):
-            reason += f"; {COMPLETE}"
         raise InputError(
-            f"expected rows of numbers with commas between them in {path}: {reason}"
+            f"expected rows of numbers with commas between them in {path}: {_why_no_table(text, skipped)}"
         ) from error
+    if not rows.size and named and len(header) > 1:
+        raise InputError(
+            f"expected rows of numbers with commas between them in {path}, got no rows: none below the first line"
+        )
     if skipped and not rows.size:
         raise InputError(
             f"expected rows of numbers with commas between them in {path}, got none below the first line"
@@ -346,6 +396,37 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
             "remove a header, or put a line with names of the columns before an image"
         )
     return {"": rows, **({"header": "\n".join(header)} if skipped else {})}
+
+
+def _separator(line: str) -> str | None:
+    return next((mark for mark in ",;\t" if mark in line), None)
+
+
+def _why_no_table(text: str, skipped: int) -> str:
+    """What keeps lines from being rows of as many numbers each."""
+    lines = [
+        (number, [word.strip().strip("\"'") for word in line.split(_separator(line))])
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.partition("#")[0].strip()
+    ][skipped:]
+    wrong = [(number, word) for number, words in lines for word in words if not _is_number(word)]
+    if wrong:
+        number, word = wrong[0]
+        said = f"got {printable(word)[:40] or 'nothing'!r} in line {number}"
+        different = sorted({word for _, word in wrong})
+        if set(different) & {"", "NA", "N/A", "null", "None", "?", "-"}:
+            return f"{said}; {COMPLETE}"
+        if len(different) <= _FEW_WORDS and all(word.isalpha() for word in different):
+            said += f"; the words are {printable(', '.join(different))}: write 0 and 1 for them, and leave out a column of labels"
+        return said
+    lengths = [len(words) for _, words in lines]
+    if len(set(lengths[1:])) == 1 and lengths[0] != lengths[1]:
+        return (
+            f"the first line has {lengths[0]} numbers, and the others have {lengths[1]}: leave out a "
+            "first line that only gives sizes"
+        )
+    other = next((n for n, length in enumerate(lengths) if length != lengths[0]), 0)
+    return f"got {lengths[other]} numbers in line {lines[other][0]}, and {lengths[0]} in the lines before"
 
 
 def _is_number(word: str) -> bool:

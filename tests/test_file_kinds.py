@@ -1,0 +1,257 @@
+"""Kinds of files that gave a wrong number or no way to one: each is read as what it is, or the question has the option that answers it."""
+
+import re
+import shlex
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from writers import as_mat, as_npy, as_npz, as_pt, as_safetensors
+
+from boltzmann_likelihood.files import read_checkpoints, read_images, read_model
+from paperlib.errors import InputError
+from paperlib.models import DBN, RBM
+
+RNG = np.random.default_rng(5)
+
+
+def arrays_of(visible, hidden):
+    return RNG.normal(size=(visible, hidden)), RNG.normal(size=visible), RNG.normal(size=hidden)
+
+
+def model_in(folder, content, names="", width=6):
+    (folder / "m").write_bytes(content)
+    return read_model(folder / "m", names, lambda: width)
+
+
+def enumerated(layers):
+    """ln p of all visible states of a DBN, from its definition and no code of the library."""
+
+    def states(count):
+        return ((np.arange(2**count)[:, None] >> np.arange(count)) & 1).astype(float)
+
+    weights, visible, hidden = layers[-1]
+    above = states(len(visible))
+    log_p = above @ visible + np.logaddexp(0, above @ weights + hidden).sum(1)
+    log_p -= np.logaddexp.reduce(log_p)
+    for weights, visible, _ in layers[-2::-1]:
+        below, logits = states(len(visible)), above @ weights.T + visible
+        log_given = below @ logits.T - np.logaddexp(0, logits).sum(1)
+        log_p = np.logaddexp.reduce(log_given + log_p, 1)
+        above = below
+    return log_p
+
+
+def of_library(model):
+    return [tuple(t.numpy() for t in layer.tensors().values()) for layer in model.layers]
+
+
+# ---- one file, one orientation
+
+SIZES = {"in the middle": (6, 5, 5, 3), "first": (6, 6, 4), "last": (6, 4, 4), "two": (6, 5, 5, 5)}
+LOCAL = [
+    ("weights", "visible_bias", "hidden_bias"),
+    ("W", "v_bias", "h_bias"),
+    ("w", "one", "two"),
+    ("weight", "bn", "bp"),
+]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("local", LOCAL, ids="-".join)
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("group", ["{}", "layers.{}", "dbn.rbm_{}"])
+def test_a_square_layer_lies_as_its_neighbours_do(tmp_path, sizes, local, turned, group):
+    layers = [arrays_of(*pair) for pair in pairwise(sizes)]
+    stored = {
+        f"{group.format(n)}.{name}": torch.tensor(array.T.copy() if turned else array)
+        for n, layer in enumerate(layers)
+        for name, array in zip(local, layer, strict=True)
+    }
+    read = model_in(tmp_path, as_pt(stored)).rbm
+    np.testing.assert_allclose(enumerated(of_library(read)), enumerated(layers), atol=1e-12)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_all_square_is_a_question_with_options(tmp_path, turned):
+    layers = [arrays_of(4, 4) for _ in range(3)]
+    stored = {
+        f"step{n}.{name}": array.T if turned else array
+        for n, layer in enumerate(layers)
+        for name, array in zip(("W", "vb", "hb"), layer, strict=True)
+    }
+    with pytest.raises(InputError) as refusal:
+        model_in(tmp_path, as_npz(stored), width=4)
+    last, stack = (shlex.split(option)[0] for option in re.findall(r"--names (\S+)", str(refusal.value)))  # fmt: skip
+    last, stack = last.rstrip(";"), stack.rstrip(";")
+    end = ".T" if turned else ""
+    one = model_in(tmp_path, as_npz(stored), f"{last},weights=step2.W{end}", 4).rbm
+    assert one.checksum() == RBM(*layers[2]).checksum()
+    with pytest.raises(InputError, match=re.escape("layers.0.weights=step0.W.T if")):
+        model_in(tmp_path, as_npz(stored), stack, 4)
+    # said of one layer, it holds for the file
+    read = model_in(tmp_path, as_npz(stored), f"{stack},layers.1.weights=step1.W{end}", 4).rbm
+    assert read.checksum() == DBN([RBM(*layer) for layer in layers]).checksum()
+
+
+@pytest.mark.parametrize("group", ["step{}", "snap_{}", "model{}", "t{}", "{}"])
+@pytest.mark.parametrize("hidden", [6, 4])
+def test_snapshots_are_no_layers(tmp_path, group, hidden):
+    models = [arrays_of(6, hidden) for _ in range(3)]
+    stored = {
+        f"{group.format(n)}.{name}": array
+        for n, model in enumerate(models)
+        for name, array in zip(("weights", "visible_bias", "hidden_bias"), model, strict=True)
+    }
+    with pytest.raises(InputError, match="one RBM at several times, choose one") as refusal:
+        model_in(tmp_path, as_npz(stored))
+    option = re.search(r"--names (\S+?);?( |$)", str(refusal.value))[1]
+    read = model_in(tmp_path, as_npz(stored), option).rbm
+    assert read.checksum() == RBM(*models[2]).checksum()
+
+
+def test_layers_without_groups(tmp_path):
+    """No group tells which arrays are a layer; the options do, and one vector may be two biases."""
+    (w1, b0, b1), (w2, _, b2) = arrays_of(6, 4), arrays_of(4, 3)
+    names = "layers.0.weights=W1,layers.0.visible=b0,layers.0.hidden=b1"
+    names += ",layers.1.weights=W2.T,layers.1.visible=b1,layers.1.hidden=b2"
+    stored = as_npz({"W1": w1, "W2": w2.T, "b0": b0, "b1": b1, "b2": b2})
+    read = model_in(tmp_path, stored, names).rbm
+    assert read.checksum() == DBN([RBM(w1, b0, b1), RBM(w2, b1, b2)]).checksum()
+
+
+# ---- what stands beside the arrays
+
+W, B, A = arrays_of(6, 4)
+PARAMETERS = {"W": W, "vbias": B, "hbias": A}
+
+
+@pytest.mark.parametrize("name", ["stddev", "sd", "sigmav", "kT", "gain", "slope", "x"])
+def test_numbers_beside_the_arrays(tmp_path, name):
+    """Said by name and value; as a tensor in a module, of which a number may be a parameter, refused."""
+    notes = model_in(tmp_path, as_npz(PARAMETERS | {name: 1.25})).notes
+    assert notes[-1] == f"not used: {name} = 1.25"
+    of_torch = {key: torch.tensor(array) for key, array in (PARAMETERS | {name: 1.25}).items()}
+    with pytest.raises(InputError, match=f"got .*{name} as well.*standard deviation"):
+        model_in(tmp_path, as_pt(of_torch))
+    read = model_in(tmp_path, as_pt(of_torch), f"ignore={name}")
+    assert read.rbm.checksum() == RBM(W, B, A).checksum()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("visible_units", "linear"), ("v_type", "real"), ("unit", "continuous"), ("vartype", "SPIN"), ("activation", "tanh")],
+)  # fmt: skip
+def test_text_beside_the_arrays(tmp_path, name, text):
+    notes = model_in(tmp_path, as_npz(PARAMETERS | {name: text})).notes
+    assert notes[-1] == f"not used: {name} = {text}"
+
+
+@pytest.mark.parametrize("affix", ["v{}", "d{}", "{}_m", "{}Inc", "prev_{}"])
+@pytest.mark.parametrize("group", ["", "dbn.rbm.0."])
+def test_copies_of_all_parameters_are_of_the_training(tmp_path, affix, group):
+    """As velocities are, whatever letters stand before or behind the names."""
+    layers = [arrays_of(6, 4), arrays_of(4, 3)] if group else [arrays_of(6, 4)]
+    stored: dict = {"dbn.sizes": np.array([[6.0, 4, 3]])} if group else {}
+    for number, (weights, visible, hidden) in enumerate(layers):
+        own = {"W": weights.T, "b": visible, "c": hidden}
+        own |= {affix.format(name): array / 9 for name, array in own.items()}
+        stored |= {f"{group.replace('0', str(number))}{name}": a for name, a in own.items()}
+    model = model_in(tmp_path, as_npz(stored))
+    each = [RBM(*layer) for layer in layers]
+    assert model.rbm.checksum() == (DBN(each) if group else each[0]).checksum()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_authors_layers_in_files_of_their_own(tmp_path, count):
+    layers = [arrays_of(6, 5), arrays_of(5, 4), arrays_of(4, 3)][:count]
+    names = [
+        ("vishid", "visbiases", "hidrecbiases"),
+        ("hidpen", "hidgenbiases", "penrecbiases"),
+        ("hidpen2", "hidgenbiases2", "penrecbiases2"),
+    ]
+    files = []
+    for number, layer in enumerate(layers):
+        files.append(tmp_path / f"mnist{number}.mat")
+        files[-1].write_bytes(as_mat(dict(zip(names[number], layer, strict=True)) | {"epoch": 50}))
+    read = read_model(",".join(map(str, files)), width=lambda: 6).rbm
+    np.testing.assert_allclose(enumerated(of_library(read)), enumerated(layers), atol=1e-12)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_labels_of_which_one_is_on(tmp_path, turned):
+    labels = RNG.normal(size=(4, 10) if turned else (10, 4))
+    stored = as_npz({"W": W, "U": labels, "b": B, "c": A, "d": np.zeros(10)})
+    with pytest.raises(InputError, match="sum over labels y"):
+        model_in(tmp_path, stored)
+
+
+def test_sizes_are_no_biases(tmp_path):
+    read = model_in(tmp_path, as_mat(PARAMETERS | {"sizes": np.array([6.0, 4.0])})).rbm
+    assert read.checksum() == RBM(W, B, A).checksum()
+
+
+def test_units_within_a_word(tmp_path):
+    with pytest.raises(InputError, match="Gaussian units"):
+        model_in(tmp_path, as_npz(PARAMETERS | {"model": "GaussianRBM"}))
+
+
+@pytest.mark.parametrize("write", [as_mat, as_npz, as_safetensors])
+def test_a_suffix_of_torch_hides_no_other_format(tmp_path, write):
+    (tmp_path / "m.pt").write_bytes(write(PARAMETERS))
+    assert read_model(tmp_path / "m.pt", width=lambda: 6).rbm.checksum() == RBM(W, B, A).checksum()
+
+
+# ---- data
+
+X = RNG.integers(0, 2, (8, 6))
+
+
+def text(rows, first=""):
+    return (first + "\n".join(",".join(map(str, row)) for row in rows) + "\n").encode()
+
+
+IMAGES = {
+    "counts": (text(np.c_[[9, 40, 3, 1, 7, 2, 5, 6], X]), "file of its own for --weights"),
+    "labels in columns": (as_npy(np.c_[X, np.eye(8, dtype=int)]), "last 8 columns .* as labels"),
+    "labels first": (as_npy(np.c_[np.eye(8, dtype=int), X]), "first 8 columns .* as labels"),
+    "sizes first": (text(X, "8,6,2\n"), "the first line has 3 numbers, and the others have 6"),
+    "bag of words": (text(X[:, :3], "8\n6\n24\n"), "got 3 numbers in line 4, and 1 in the lines before"),
+    "ragged": (text([*X, [0, 1]]), "got 2 numbers in line 9, and 6 in"),
+    "y and n": (text(np.where(X, "y", "n")), "none below|write 0 and 1 for them"),
+    "x and o": (text(np.where(X, "x", "o")), "write 0 and 1 for them"),
+    "votes": (text(np.c_[["republican"] * 8, np.where(X, "y", "n")]), "write 0 and 1 for them"),
+    "one and two": (as_npy(X + 1), "subtract 1, or .*--threshold 1"),
+    "two and four": (as_npy(2 * X + 2), "--threshold 2"),
+    "bfloat16": (as_npy(np.zeros((8, 6), "V2")), "bfloat16: save it as float32"),
+    "empty": (as_npy(X[:0]), "got an empty table"),
+    "one image": (as_npy(X[0]), "a single row of 6"),
+    "random bytes": (as_npy(X)[7:], "which is none of these"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "message"), IMAGES.values(), ids=IMAGES)
+def test_advice_on_images(tmp_path, content, message):
+    (tmp_path / "t").write_bytes(content)
+    with pytest.raises(InputError, match=message) as refusal:
+        read_images("data", tmp_path / "t", 6)
+    assert not re.search(
+        r"usecols|\[any|divide by it|weights_only|float64 at row", str(refusal.value)
+    )
+
+
+@pytest.mark.parametrize("suffix", ["pt", "pth", "ckpt"])
+@pytest.mark.parametrize("head", [b"\0\0\xe6\x01\n", b"\x13\x07\xff", b"some words\n"])
+def test_no_pickle_where_there_is_none(tmp_path, suffix, head):
+    path = tmp_path / f"m.{suffix}"
+    path.write_bytes(head + bytes(range(256)) * 4)
+    with pytest.raises(InputError, match="bytes that it never begins with"):
+        read_model(path)
+
+
+@pytest.mark.parametrize("numbers", [("2.5", "3.032", "3.286", "3.54", "10.0"), ("9", "10", "100"), ("1.2.9", "1.2.10"), ("0.5", "1", "1.5")])  # fmt: skip
+def test_the_order_of_checkpoints(tmp_path, numbers):
+    for number in reversed(numbers):
+        np.savez(tmp_path / f"rbm_T{number}.npz", **PARAMETERS)
+    assert list(read_checkpoints([tmp_path])) == [f"rbm_T{number}.npz" for number in numbers]
