@@ -7,6 +7,7 @@ import io
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
@@ -64,7 +65,9 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         _PRINTED.set(False)
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = partial(_show_warning, warnings.showwarning)
+                return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             if ctx.invoked_subcommand not in _ESTIMATE or _PRINTED.get():
                 raise _InterruptionError("interrupted") from stop
@@ -72,6 +75,21 @@ class _Commands(TyperGroup):
             raise _InterruptionError(
                 f"interrupted while {step}. There is no estimate yet, and no file was written."
             ) from stop
+
+
+def _show_warning(
+    of_python: Callable[..., None],
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    *place: Any,
+    **options: Any,
+) -> None:
+    """A warning of this package as a sentence, without the line of code that it comes from; others as Python shows them."""
+    if Path(filename).is_relative_to(Path(__file__).parent):
+        typer.echo(f"paperlib: {message}", err=True)
+    else:
+        of_python(message, category, filename, *place, **options)
 
 
 app = typer.Typer(

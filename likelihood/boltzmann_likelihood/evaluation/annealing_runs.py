@@ -97,12 +97,22 @@ class AnnealingRuns:
         self._test, self._weights = test, weights
         self.log_unnormalized = log_unnormalized
         self._generator = generator
+        # What pilot runs have measured: the seconds of a step of AIS and RAISE, and of a chain-step of parallel tempering.
+        self._of_a_step = self._of_a_chain_step = 0.0
+
+    @property
+    def shortest_seconds(self) -> float:
+        """About how long the shortest run takes, from the pilot runs of `affordable_steps` and `affordable_tempering_steps`; 0 before these."""
+        annealing = FEWEST_STEPS * sum(1 / part for part in FRACTIONS) * self._of_a_step
+        # parallel tempering, and as much again from each of two modes
+        return annealing + 3 * TEMPERING_STEPS[0] * self._of_a_chain_step
 
     def affordable_steps(self, seconds: float) -> int:
         """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
         steps = sum(1 / part for part in FRACTIONS)
         with self._pilot():
-            affordable = seconds / self._seconds_per_step() / steps
+            self._of_a_step = self._seconds_per_step()
+        affordable = seconds / self._of_a_step / steps
         return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
 
     def affordable_tempering_steps(self, seconds: float) -> int:
@@ -121,6 +131,7 @@ class AnnealingRuns:
             temper()
             while (took := seconds_of(temper)) <= seconds / 50 and steps < most:
                 steps = min(4 * steps, most)
+        self._of_a_chain_step = took / steps
         return max(fewest, min(most, int(seconds / took * steps)))
 
     @contextmanager
