@@ -74,6 +74,8 @@ EXACT_UNITS = 25
 TOLERANCE = 0.01
 # What of the minutes is spent before the width of the interval is looked at; also how much longer than it seems to need a run is made.
 _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
+# Of a run that takes so few seconds nothing needs to be said before it.
+_NO_WAIT = 5.0
 
 
 @plain_torch(gradients=False)
@@ -348,7 +350,7 @@ def affordable(start: Start, minutes: float) -> Effort:
 
 def warn_if_too_short(minutes: float, seconds: float) -> None:
     """Warn, before it begins, of a run that takes these seconds at least, where that is more than the minutes."""
-    if seconds <= 60 * minutes:
+    if seconds <= max(60 * minutes, _NO_WAIT):
         return
     needed = f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds"
     warnings.warn(
