@@ -64,6 +64,49 @@ def test_anything_else_keeps_its_traceback_and_is_called_a_bug(error):
     assert last.startswith(f"This is probably a bug in paperlib {paperlib.__version__}.")
 
 
+TORCH = "DefaultCPUAllocator: can't allocate memory: you tried to allocate {} bytes. Error code 12"
+
+
+@pytest.mark.parametrize(
+    ("raises", "said"),
+    [
+        (f'RuntimeError("{TORCH.format(3 * 1024**3)}")', "the memory is not enough: 3.00 GiB more"),
+        (f'RuntimeError("{TORCH.format(2**20)}")', "the memory is not enough: 1 MiB more"),
+        (
+            'RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8589934592 bytes.")',
+            "the memory is not enough: 8.00 GiB more",
+        ),
+        ("MemoryError", "the memory is not enough: more had"),
+        (
+            "MemoryError('Unable to allocate 7.11 TiB for an array with shape (1, 2) and data type float64')",
+            "the memory is not enough: 7,280.64 GiB more",
+        ),
+        (
+            "__import__('torch').OutOfMemoryError('CUDA out of memory. Tried to allocate 20.50 GiB. GPU 0 has a total capacity')",
+            "the GPU's memory is not enough: 20.50 GiB more",
+        ),
+        ("OSError(12, 'Cannot allocate memory')", "the memory is not enough: more had"),
+        ("RuntimeError('std::bad_alloc')", "the memory is not enough: more had"),
+    ],
+)
+def test_want_of_memory_is_one_sentence_with_what_helps(raises, said):
+    result = command_that(raises)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"paperlib: {said}")
+    assert len(result.stderr.splitlines()) == 1
+    assert "What helps: " in result.stderr
+    assert ("--device cpu" in result.stderr) is ("GPU" in said)
+    assert "bug" not in result.stderr
+
+
+def test_real_want_of_memory_is_no_bug():
+    result = command_that("ValueError(__import__('torch').empty(10**15))")
+    assert result.returncode == 1
+    assert result.stderr.startswith("paperlib: the memory is not enough: 3,725,290.30 GiB more")
+    result = command_that("ValueError(__import__('numpy').empty(10**15))")
+    assert result.stderr.startswith("paperlib: the memory is not enough: 7,")
+
+
 def test_an_interruption_has_neither_traceback_nor_blame():
     result = command_that("KeyboardInterrupt")
     assert result.returncode == 130

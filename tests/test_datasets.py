@@ -21,6 +21,7 @@ from paperlib.datasets import (
     load_mnist,
     mnist,
 )
+from paperlib.errors import InputError
 
 
 @pytest.fixture
@@ -98,6 +99,17 @@ def test_failed_download_leaves_nothing_and_says_what_to_do(server, tmp_path, fa
     for part in ("train-images-idx3-ubyte", url, str(tmp_path / "cache"), "PAPERLIB_DATA"):
         assert part in str(caught.value)
     assert cached(tmp_path) == []
+
+
+def test_a_download_without_a_connection_is_told_in_a_few_words(small_mnist):
+    """And not with the text of another library, which is the end of what `papermill` prints of a chapter without its images."""
+    with pytest.raises(InputError) as caught:
+        load_mnist("http://127.0.0.1:9")
+    told = str(caught.value)
+    assert "which failed: no connection to 127.0.0.1:9 (ConnectionError). To supply" in told
+    assert told.endswith("set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files.")
+    for foreign in ("HTTPConnectionPool", "Max retries", "urllib3"):
+        assert foreign not in told
 
 
 @pytest.mark.parametrize("layout", ["mnist", "."])

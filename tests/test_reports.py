@@ -426,6 +426,57 @@ def test_test_images_from_the_training_set_are_said():
     assert evaluate(SMALL, TEST, TEST).known_images == 0
 
 
+# ---- a time that is too short
+
+
+@pytest.mark.usefixtures("folder", "_estimated")
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        ("evaluate m.npz --data t.npy", "7.0 minutes"),
+        ("audit m.npz --data t.npy --claimed-log-z 9", "7.0 minutes"),
+        ("compare m.npz other.npz --data t.npy", "14.0 minutes"),
+        ("training m.npz other.npz --data t.npy", "14.0 minutes"),
+    ],
+)
+def test_a_time_below_that_of_the_shortest_run_is_said_before_it_begins(
+    monkeypatch, command, line, needed
+):
+    """With a clock on which a step of AIS and RAISE takes ten seconds, and parallel tempering nearly nothing."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: 10.0)
+    monkeypatch.setattr(AnnealingRuns, "_run", stop)
+    for minutes, short in (("1", True), ("30", False)):
+        code, _, said = command(*line.split(), "--minutes", minutes)
+        assert code == 130
+        first, *rest = said.splitlines()
+        assert (
+            first.startswith(f"paperlib: minutes: the shortest run takes about {needed}") is short
+        )
+        assert len(rest) == short
+        assert "interrupted while waiting for the first" in said
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_the_shortest_run_is_not_made_twice(monkeypatch):
+    """Once to see whether it is enough, and once more since it is all that there is time for."""
+    monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: 10.0)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 5_000)
+    made = []
+    run_up_to = AnnealingRuns.run_up_to
+    monkeypatch.setattr(
+        AnnealingRuns,
+        "run_up_to",
+        lambda runs, *given: (made.append(given[:2]), run_up_to(runs, *given))[1],
+    )
+    with pytest.warns(UserWarning, match="the shortest run takes about 7.0 minutes"):
+        evaluate(SMALL, TEST, minutes=0.01)
+    assert made == [(32, 5_000)]
+
+
 # ---- pictures
 
 

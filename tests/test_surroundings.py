@@ -267,6 +267,25 @@ def test_a_run_that_is_stopped_before_an_estimate_says_so(tmp_path, where, sent)
     assert not (tmp_path / "o.json").exists()
 
 
+def test_whoever_stops_a_command_after_its_report_has_an_estimate(tmp_path):
+    script = """if True:
+        import os, signal, sys
+        from boltzmann_likelihood import cli
+        cli._write_json = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+        sys.argv[0] = "paperlib"
+        cli.main()
+    """
+    RBM(W[:8, :5], B[:8], A[:5]).save(tmp_path / "m.npz")
+    np.save(tmp_path / "t.npy", ROWS[:, :8])
+    words = ["evaluate", "m.npz", "--data", "t.npy", "--json", "o.json"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        preexec_fn=_heed_signals,
+    )  # fmt: skip
+    assert "Verdict" in done.stdout
+    assert (done.returncode, done.stderr) == (130, "paperlib: interrupted\n")
+
+
 def _heed_signals():
     """As a shell starts a program, whatever those who run the tests ignore."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import io
+import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
@@ -40,6 +42,11 @@ from paperlib.errors import InputError, ReproductionError
 
 # The book's companion brings these; without it, they say how to get it.
 _OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
+# How torch says that there is not enough memory, of the machine and of a GPU, beside MemoryError and ENOMEM; how much was asked for.
+_NO_MEMORY = re.compile(
+    r"(can't allocate|not enough|out of) memory|_ALLOC_FAILED|bad_alloc", re.IGNORECASE
+)
+_ASKED_FOR = re.compile(r"(?:tried|unable) to allocate (\d[\d.]*) ([KMGTP]i)?b", re.IGNORECASE)
 # The commands that give an estimate, and whether the one that runs has printed it.
 _ESTIMATE = {"evaluate", "audit", "compare", "training"}
 _PRINTED: ContextVar[bool] = ContextVar("printed", default=False)
@@ -64,7 +71,9 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         _PRINTED.set(False)
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = partial(_show_warning, warnings.showwarning)
+                return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             if ctx.invoked_subcommand not in _ESTIMATE or _PRINTED.get():
                 raise _InterruptionError("interrupted") from stop
@@ -72,6 +81,21 @@ class _Commands(TyperGroup):
             raise _InterruptionError(
                 f"interrupted while {step}. There is no estimate yet, and no file was written."
             ) from stop
+
+
+def _show_warning(
+    of_python: Callable[..., None],
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    *place: Any,
+    **options: Any,
+) -> None:
+    """A warning of this package as a sentence, without the line of code that it comes from; others as Python shows them."""
+    if Path(filename).is_relative_to(Path(__file__).parent):
+        typer.echo(f"paperlib: {message}", err=True)
+    else:
+        of_python(message, category, filename, *place, **options)
 
 
 app = typer.Typer(
@@ -509,6 +533,9 @@ def main() -> None:
         typer.echo(f"paperlib: {str(stop) or 'interrupted'}", err=True)
         sys.exit(130)
     except Exception as error:
+        if _is_want_of_memory(error):
+            typer.echo(f"paperlib: {_want_of_memory(error)}", err=True)
+            sys.exit(1)
         if isinstance(error, OSError) and error.errno in _REFUSED:
             typer.echo(f"paperlib: {error}", err=True)
             sys.exit(1)
@@ -520,6 +547,32 @@ def main() -> None:
     finally:
         if heeds:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    if isinstance(error, RuntimeError):
+        return _NO_MEMORY.search(str(error)) is not None
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+
+
+def _want_of_memory(error: Exception) -> str:
+    """What to say where there is not enough memory: how much was asked for, what a run needs, and what helps."""
+    on_gpu = "CUDA" in str(error)
+    of_what = "GPU's memory" if on_gpu else "memory"
+    asked = _ASKED_FOR.search(str(error))
+    amount = "more"
+    if asked is not None:
+        units = ["", "Ki", "Mi", "Gi", "Ti", "Pi"]
+        size = float(asked[1]) * 1024.0 ** units.index((asked[2] or "").capitalize())
+        amount = (
+            f"{size / 2**30:,.2f} GiB more" if size >= 2**30 else f"{size / 2**20:,.0f} MiB more"
+        )
+    elsewhere = "--device cpu" if on_gpu else "a machine with more memory, or with less else in it"
+    return (
+        f"the {of_what} is not enough: {amount} had to be allocated. An evaluation needs its images, about ten copies of the model in "
+        "float64, the states of its chains, and 16 bytes for each image and each chain-step of parallel tempering. What helps: fewer "
+        f"images, fewer chain-steps (--steps, --tempering-steps), {elsewhere}."
+    )
 
 
 def _terminated(*_: object) -> None:

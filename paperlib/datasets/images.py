@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from torch import Tensor
 
@@ -86,6 +87,30 @@ def require_contents(
         )
 
 
+def why_no_download(error: Exception, source: str) -> str:
+    """Why a download failed, without the many lines in which `requests` says that there is no connection.
+
+    Parameters
+    ----------
+    error : Exception
+        What was raised.
+    source : str
+        The address.
+
+    Examples
+    --------
+    >>> import requests
+    >>> failure = requests.ConnectionError("HTTPSConnectionPool(host='example.org', port=443): Max retries exceeded")
+    >>> why_no_download(failure, "https://example.org/x.gz")
+    'no connection to example.org (ConnectionError)'
+    """
+    import requests
+
+    if isinstance(error, requests.ConnectionError | requests.Timeout):
+        return f"no connection to {urlsplit(source).netloc} ({type(error).__name__})"
+    return str(error)
+
+
 def found_or_downloaded(
     called: str,
     folder: str,
@@ -111,6 +136,7 @@ def found_or_downloaded(
     except (requests.RequestException, OSError, ValueError) as error:
         wanted = first + "".join(f" (or {other})" for other in others)
         raise InputError(
-            f"{called}: expected {wanted} in one of {', '.join(map(str, folders))}, or a download from {source}, which failed: {error}. "
+            f"{called}: expected {wanted} in one of {', '.join(map(str, folders))}, or a download from {source}, which failed: "
+            f"{why_no_download(error, source)}. "
             f"To supply {own}"
         ) from error

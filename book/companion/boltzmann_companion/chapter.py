@@ -292,7 +292,8 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     try:
         size.images()
     except InputError as error:
-        raise InputError(f'{error}; without these images, write profile = "digits"') from error
+        told = str(error).removesuffix(".")
+        raise InputError(f'{told}; without these images, write profile = "digits"') from error
     if "PAPERLIB_FIGURES" not in os.environ:
         print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
     return Chapter(name, size, parameters["seed"], not own)

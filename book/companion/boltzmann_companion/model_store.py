@@ -12,6 +12,7 @@ from pathlib import Path
 
 from paperlib import storage
 from paperlib.datasets import cache_folder
+from paperlib.datasets.images import why_no_download
 from paperlib.errors import InputError
 
 # The environment variable with the address of a folder of models, such as https://example.org/models.
@@ -73,7 +74,7 @@ def download_model(model_id: str) -> Path:
         pooch.retrieve(source, f"sha256:{checksum}", path.name, path.parent)
     except (requests.RequestException, OSError, ValueError) as error:
         raise InputError(
-            f"{expected}, or a download from {source}, which failed: {error}"
+            f"{expected}, or a download from {source}, which failed: {why_no_download(error, source)}"
         ) from error
     return path
 

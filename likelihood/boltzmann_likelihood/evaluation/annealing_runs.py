@@ -97,13 +97,28 @@ class AnnealingRuns:
         self._test, self._weights = test, weights
         self.log_unnormalized = log_unnormalized
         self._generator = generator
+        # What pilot runs have measured, in seconds: a step of AIS and RAISE, a chain-step of parallel tempering, and the checks of a run.
+        self._of_a_step = self._of_a_chain_step = self._of_checks = 0.0
+
+    @property
+    def shortest_seconds(self) -> float:
+        """About how long the shortest run takes, from the pilot runs of `affordable_steps` and `affordable_tempering_steps`; 0 before these."""
+        annealing = FEWEST_STEPS * sum(1 / part for part in FRACTIONS) * self._of_a_step
+        # Parallel tempering, and as much again from each of two modes.
+        tempering = 3 * TEMPERING_STEPS[0] * self._of_a_chain_step
+        # Those of three runs and of parallel tempering; the search for modes takes about as long as one of them.
+        return annealing + tempering + 5 * self._of_checks
 
     def affordable_steps(self, seconds: float) -> int:
         """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
         steps = sum(1 / part for part in FRACTIONS)
         with self._pilot():
-            affordable = seconds / self._seconds_per_step() / steps
-        return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
+            self._of_a_step = self._seconds_per_step()
+            affordable = int(seconds / self._of_a_step / steps)
+            # Checks take a while for a large model only, and count where time is short.
+            if affordable <= FEWEST_STEPS:
+                self._of_checks = self._seconds_of_checks()
+        return max(FEWEST_STEPS, min(_LARGEST_K, affordable))
 
     def affordable_tempering_steps(self, seconds: float) -> int:
         """How many chain-steps of parallel tempering fit the time, found with pilot runs that leave the generator unchanged.
@@ -121,6 +136,7 @@ class AnnealingRuns:
             temper()
             while (took := seconds_of(temper)) <= seconds / 50 and steps < most:
                 steps = min(4 * steps, most)
+        self._of_a_chain_step = took / steps
         return max(fewest, min(most, int(seconds / took * steps)))
 
     @contextmanager
@@ -265,6 +281,11 @@ class AnnealingRuns:
         # The first pass compiles and allocates.
         anneal()
         return seconds_of(anneal) / steps
+
+    def _seconds_of_checks(self) -> float:
+        """Seconds that a run takes beyond its steps."""
+        took = seconds_of(lambda: self._anneal(_PILOT_STEPS, lambda _: None))
+        return max(0.0, took - _PILOT_STEPS * self._of_a_step)
 
     def _choose(self) -> Tensor:
         order = torch.randperm(

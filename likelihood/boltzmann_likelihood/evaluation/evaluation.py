@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -73,6 +74,8 @@ EXACT_UNITS = 25
 TOLERANCE = 0.01
 # What of the minutes is spent before the width of the interval is looked at; also how much longer than it seems to need a run is made.
 _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
+# Of a run that takes so few seconds nothing needs to be said before it.
+_NO_WAIT = 5.0
 
 
 @plain_torch(gradients=False)
@@ -105,7 +108,7 @@ def evaluate(
         from the test images, whose means RAISE's annealing model then knows.
     minutes : float
         Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt is; pilot runs choose K and the steps
-        of parallel tempering accordingly. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
+        of parallel tempering accordingly. Where the shortest run takes longer, a warning says so before it begins. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
     generator : torch.Generator, optional
         Source of randomness, on the model's device; a fresh one by default.
     progress : bool, optional
@@ -345,6 +348,18 @@ def affordable(start: Start, minutes: float) -> Effort:
     return Effort(steps, tempering_steps, minutes)
 
 
+def warn_if_too_short(minutes: float, seconds: float) -> None:
+    """Warn, before it begins, of a run that takes these seconds at least, where that is more than the minutes."""
+    if seconds <= max(60 * minutes, _NO_WAIT):
+        return
+    needed = f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds"
+    warnings.warn(
+        f"minutes: the shortest run takes about {needed} here, more than the {minutes:g} minutes that were asked for. It is run all the "
+        "same; Ctrl-C ends it with what is finished by then.",
+        stacklevel=2,
+    )
+
+
 def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Evaluation:
     """Estimate with this effort, doubt and judge; 0 chain-steps stand for the usual number."""
     target, runs, hidden = start.target, start.runs, start.hidden
@@ -474,8 +489,11 @@ def _estimate_in_time(
     generator = starts[0].generator
     share = _FIRST_SHARE if tolerance else 0.0
     efforts = [affordable(start, (1 - share) * minutes / len(starts)) for start in starts]
+    warn_if_too_short(minutes, sum(start.runs.shortest_seconds for start in starts))
     steps = min(each.num_steps for each in efforts)
     effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
+    if part_of(effort, share) == effort:  # there is nothing shorter to begin with
+        share = 0.0
     shorter: list[Evaluation] = []
     while 0 < share < 1 / 2:
         state = generator.get_state()

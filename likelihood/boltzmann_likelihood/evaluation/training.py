@@ -36,6 +36,7 @@ from boltzmann_likelihood.evaluation.evaluation import (
     part_of,
     seed_of,
     target_of,
+    warn_if_too_short,
 )
 from boltzmann_likelihood.evaluation.printed import Printed
 from boltzmann_likelihood.evaluation.result import Effort, Evaluation, Verdict
@@ -354,6 +355,7 @@ def _rounds(
         first = part_of(asked, _SHARE_OF_STEPS)
     elif rest:
         first = effort_for(rest, _SHARE_OF_TIME * minutes)
+        warn_if_too_short(minutes, len(rest) * starts[rest[-1]].runs.shortest_seconds)
     yield "All checkpoints", list(starts.targets), len(starts.targets), first
     chosen = could_be_best()[: _MOST_AGAIN if asked is None else None]
     if asked is None and chosen:

@@ -378,7 +378,9 @@ def _why_other_width(images: Tensor, width: int) -> str:
         return " (if eight bits are packed into each byte, unpack them)"
     if count == 1:
         return " (if a row is a string of bits, put commas between them)"
-    # Fewer than half of the units are hardly for labels.
+    # Labels have a unit for each of at least two kinds, and fewer than half of the units are hardly for labels.
+    if count == width - 1:
+        return " (was a column left out, as a label or as the number of the row?)"
     if max(width - 20, width // 2 + 1) <= count < width:
         return (
             f" (if the model has {width - count} visible units for labels, it gives a probability to images with their labels: append these to the "
