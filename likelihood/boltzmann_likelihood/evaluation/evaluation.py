@@ -48,7 +48,7 @@ from boltzmann_likelihood.evaluation.result import (
     LogUnnormalized,
 )
 from boltzmann_likelihood.evaluation.verdict import find_warnings, impossible, judge
-from paperlib.annealing import start_bias
+from paperlib.annealing import require_own_path, start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -200,6 +200,7 @@ class Preparation:
         if len(rows) < 2:
             raise InputError(f"test: expected at least two images, got {len(rows)}")
         self.rows = rows
+        require_own_path(model, rows)
         self._dtype = chain_dtype(model)
         # Where float32 is too coarse for the chains, it is so for ln p*(v) and bounds as well.
         self._model = model if self._dtype == torch.float32 else model.to(dtype=self._dtype)
