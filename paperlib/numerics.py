@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -125,18 +126,32 @@ def student_quantile(level: float, degrees_of_freedom: float) -> float:
 
 
 def resolve_generator(
-    generator: torch.Generator | None, device: torch.device | str = "cpu"
+    generator: torch.Generator | int | None, device: torch.device | str = "cpu"
 ) -> torch.Generator:
-    """`generator` itself or, for `None`, a fresh one from system entropy; never the global state."""
+    """`generator` itself, a new one with a whole number as its seed or, for `None`, with one from system entropy.
+
+    Never the global state. Every public function that takes a `generator` asks here.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, the seed has more than 64 bits, or the generator is on another device.
+
+    Examples
+    --------
+    >>> torch.rand(2, generator=resolve_generator(0)) == torch.rand(2, generator=seeded_generator(0))
+    tensor([True, True])
+    """
     device = torch.device(device)
     if generator is None:
         generator = torch.Generator(device)
         generator.seed()
         return generator
+    if isinstance(generator, int | np.integer) and not isinstance(generator, bool):
+        return seeded_generator(int(generator), device)
     if not isinstance(generator, torch.Generator):
         raise InputError(
-            f"generator: expected a torch.Generator or None, got {type(generator).__name__} "
-            "(torch.Generator().manual_seed(...) makes one from a seed)"
+            f"generator: expected a torch.Generator, a seed or None, got {type(generator).__name__}"
         )
     if _place(generator.device) != _place(device):
         raise InputError(

@@ -16,4 +16,5 @@ from paperlib.annealing.schedules import uniform_betas as uniform_betas
 from paperlib.annealing.starts import base_rate_path as base_rate_path
 from paperlib.annealing.starts import mean_field_bias as mean_field_bias
 from paperlib.annealing.starts import path_to as path_to
+from paperlib.annealing.starts import require_own_path as require_own_path
 from paperlib.annealing.starts import start_bias as start_bias

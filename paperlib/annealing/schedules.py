@@ -6,6 +6,7 @@ few CD steps change fastest.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -66,18 +67,23 @@ def salakhutdinov_murray_betas(fraction: float = 1.0) -> Tensor:
 
 
 def check_betas(betas: object) -> Tensor:
-    """A schedule from any sequence of numbers, as float64 on the CPU.
+    """A schedule from any sequence of numbers, or from a number of equal steps, as float64 on the CPU.
 
     Raises
     ------
     InputError
-        If there are fewer than two numbers, they do not run from 0 to 1, or they do not strictly increase.
+        If there are fewer than two numbers, they do not run from 0 to 1, or they do not strictly increase;
+        or if the number of steps is below 1.
 
     Examples
     --------
     >>> check_betas([0, 0.5, 1])
     tensor([0.0000, 0.5000, 1.0000], dtype=torch.float64)
+    >>> check_betas(2)
+    tensor([0.0000, 0.5000, 1.0000], dtype=torch.float64)
     """
+    if isinstance(betas, int | np.integer):
+        return uniform_betas(require_count("betas", betas))
     schedule = as_float_tensor("betas", betas, torch.float64).cpu()
     if schedule.ndim != 1 or len(schedule) < 2:
         raise InputError(

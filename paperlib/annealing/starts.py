@@ -22,6 +22,8 @@ from paperlib.validation import as_float_tensor, blocks, require_shape
 
 # Mean field costs as much as dozens of draws, and a few thousand images are enough to tell how often a unit is on.
 _MEAN_FIELD_IMAGES = 5_000
+# Rows on which the path of a model is compared with the model, and how far the two may be apart, in nats.
+_FEW_ROWS, _SAME = 8, 1e-4
 _HIGHEST_RATE = 1 - 1e-4
 # The lowest mean of a pixel at a start from mean field, which is overconfident.
 _LOWEST_MEAN = 1e-3
@@ -29,7 +31,7 @@ _LOWEST_MEAN = 1e-3
 
 @plain_torch(gradients=False)
 def base_rate_path(
-    model: UnnormalizedModel, train: object, generator: torch.Generator | None = None
+    model: UnnormalizedModel, train: object, generator: torch.Generator | int | None = None
 ) -> BaseRatePath:
     """A path to a model from the base rates of its units on the training images.
 
@@ -43,7 +45,7 @@ def base_rate_path(
         The target.
     train : array or Tensor, shape [N, D]
         Training images, binary or intensities in [0, 1].
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         Source of randomness for the choice and for the draws; not used for an RBM. None: a fresh one from system entropy.
 
     Returns
@@ -126,11 +128,42 @@ def _(model: DBM, bias: Tensor | None) -> DBMPath:
     return DBMPath(model) if bias is None else DBMPath(model, bias[:width], bias[width:])
 
 
+def require_own_path(model: UnnormalizedModel, rows: Tensor) -> None:
+    """Raise an InputError if the path of a model of a user's own does not end at the model.
+
+    ln Z comes from `model.annealed` and ln p*(v) from the model, so that a constant that only one of
+    them has would go unseen into every log-probability. A few rows [N, D] are compared, where the
+    units of the path are those of the model and ln p*(v) is exact.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.ones(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> require_own_path(rbm, torch.tensor([[1, 1, 0], [1, 0, 0]]))
+    """
+    completes = type(model).completed is not UnnormalizedModel.completed
+    if type(model) is RBM or completes or not model.is_exact(_FEW_ROWS):
+        return
+    double = model.to("cpu", torch.float64)
+    few = rows[:_FEW_ROWS].cpu()
+    path = path_to(double, None)
+    at_end = path.log_f(path.state_at(few), 1.0)
+    of_model = double.exact_log_unnormalized(few)
+    difference = (at_end - of_model).abs()
+    worst = int(difference.argmax())
+    if difference[worst] > _SAME + double.largest_rounding:
+        raise InputError(
+            f"model: expected ln p*(v) of {type(model).__name__}.annealed to be that of the model itself, got "
+            f"{at_end[worst].item():.6g} for {of_model[worst].item():.6g}; ln Z would be wrong by the difference"
+        )
+
+
 @singledispatch
 def start_bias(
     model: UnnormalizedModel,
     images: Tensor,
-    generator: torch.Generator,
+    generator: torch.Generator | int,
     weights: Tensor | None = None,
     pseudo_off: float = 0.05,
 ) -> Tensor:
@@ -142,7 +175,7 @@ def start_bias(
         Determines what the units are: of a DBM, the pixels and h2; of a DBN, h^{L-1}.
     images : Tensor, shape [N, D]
         Binary images.
-    generator : torch.Generator
+    generator : torch.Generator or int
         For the choice of images and for draws of hidden units; not used for an RBM.
     weights : Tensor, shape [N], optional
         Weights of the images, which count for pixels only.
@@ -166,8 +199,9 @@ def start_bias(
 
 
 @start_bias.register
-def _(model: DBN, images: Tensor, generator: torch.Generator, *_: Any, **__: Any) -> Tensor:
+def _(model: DBN, images: Tensor, generator: torch.Generator | int, *_: Any, **__: Any) -> Tensor:
     """The rates of h^{L-1}, as Q draws it."""
+    generator = resolve_generator(generator, model.device)
     counts = torch.zeros(model.top.num_visible, dtype=torch.float64, device=model.device)
     for block in blocks(images):
         rows = block.to(model.device, model.dtype)
@@ -179,12 +213,13 @@ def _(model: DBN, images: Tensor, generator: torch.Generator, *_: Any, **__: Any
 def _(
     model: DBM,
     images: Tensor,
-    generator: torch.Generator,
+    generator: torch.Generator | int,
     weights: Tensor | None = None,
     pseudo_off: float = 0.05,
 ) -> Tensor:
     """The rates of the pixels, and those of h2 by mean field."""
     pixels = base_rate_bias(images, pseudo_off=pseudo_off, weights=weights)
+    generator = resolve_generator(generator, model.device)
     some = torch.randperm(len(images), generator=generator, device=model.device)
     some = images[some[:_MEAN_FIELD_IMAGES].to(images.device)].to(model.device, model.dtype)
     above = torch.sigmoid(model.mean_field(some).logits_2).double().mean(0)

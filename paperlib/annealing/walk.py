@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from paperlib.annealing.path import AnnealingPath, State
+from paperlib.errors import InputError
 from paperlib.kernels import Beta, can_replay, replayed
 from paperlib.threads import OnStep, walk_side_by_side
 
@@ -83,6 +85,35 @@ def walk_moving_first(
         return state
 
     return walk(path, step, state, log_weights, betas, generator, on_step)
+
+
+def require_ratios(
+    path: AnnealingPath[State], state: State, chains: int, beta_from: float, beta_to: float
+) -> None:
+    """Raise an InputError unless the path has a finite log-ratio for each chain at the first step of a walk.
+
+    A path may be a user's own. A `log_f` that sums over all chains would be added to every
+    log-weight without a word.
+    """
+    ratios = path.log_ratio(state, beta_from, beta_to)
+    require_one_for_each_chain(path, "log_f", ratios, chains)
+    if not bool(torch.isfinite(ratios).all()):
+        raise InputError(
+            f"path: expected finite log-weights, got NaN or infinite ones at the first step; is log_f of {type(path).__name__} "
+            "defined wherever its start can be, or are parameters too large for their floating-point type?"
+        )
+
+
+def require_one_for_each_chain(
+    path: AnnealingPath[Any], member: str, values: object, chains: int
+) -> None:
+    """Raise an InputError unless a member of the path gave one number for each chain."""
+    shape = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
+    if shape != [chains]:
+        raise InputError(
+            f"path: expected one number for each of {chains} chains from {member} of {type(path).__name__}, a tensor of shape "
+            f"[{chains}], got shape {shape}; a sum over the units of each chain is values.sum(1)"
+        )
 
 
 def _loop(

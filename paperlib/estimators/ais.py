@@ -17,7 +17,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
-from paperlib.annealing.walk import walk
+from paperlib.annealing.walk import require_ratios, walk
 from paperlib.errors import InputError
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import (
@@ -38,7 +38,7 @@ def ais(
     path: AnnealingPath[Any],
     betas: ArrayLike,
     num_chains: int,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     *,
     check: bool = True,
@@ -49,13 +49,13 @@ def ais(
     Parameters
     ----------
     path : AnnealingPath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`.
-    betas : sequence of K + 1 numbers
-        0 = beta_0 < ... < beta_K = 1.
+        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from `paperlib.datasets`.
+    betas : sequence of K + 1 numbers, or int
+        0 = beta_0 < ... < beta_K = 1; a number K stands for `uniform_betas(K)`, K equal steps.
     num_chains : int
         Independent runs M; the error falls as 1 / sqrt(M K).
-    generator : torch.Generator, optional
-        On the path's device; None: a fresh one from system entropy.
+    generator : torch.Generator or int, optional
+        On the path's device, or a seed; None: a fresh one from system entropy.
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     check : bool
@@ -83,12 +83,21 @@ def ais(
     Examples
     --------
     >>> import torch
-    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.annealing import BaseRatePath
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))  # 2^5 states, all alike
-    >>> estimate = ais(BaseRatePath(rbm), uniform_betas(10), num_chains=5)
+    >>> estimate = ais(BaseRatePath(rbm), 10, num_chains=5)
     >>> round(estimate.log_z / torch.tensor(2.0).log().item(), 6)
     5.0
+
+    From the base rates of training images, in the steps of Salakhutdinov & Murray (2008), and with a seed:
+
+    >>> from paperlib.annealing import salakhutdinov_murray_betas
+    >>> from paperlib.datasets import base_rate_bias
+    >>> path = BaseRatePath(rbm, base_rate_bias([[1, 1, 0], [1, 0, 0], [0, 1, 0]]))
+    >>> estimate = ais(path, salakhutdinov_murray_betas(0.01), num_chains=5, generator=0)
+    >>> len(estimate.log_weights)
+    5
     """
     require_path(path)
     schedule = check_betas(betas).tolist()
@@ -126,6 +135,7 @@ def run_chains(
 ) -> tuple[Tensor, Tensor]:
     """Walk one block of chains; returns their log-weights, float64 [num_chains], and their final units."""
     state, log_weights = begin_forward(path, num_chains, generator)
+    require_ratios(path, state, num_chains, *schedule[:2])
 
     def step(
         state: State,

@@ -85,7 +85,7 @@ def csl_estimate(
     v: ArrayLike,
     num_chains: int,
     num_steps: int,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
 ) -> CSLEstimate:
     """Estimate ln p(v) by the mean of p(v | h) over the hidden states that Gibbs chains pass through.
@@ -100,7 +100,7 @@ def csl_estimate(
         Gibbs chains, started at uniformly random pixels. With `num_steps` = K and as many chains as AIS, the work is that of AIS.
     num_steps : int
         Gibbs steps of each chain. The hidden state after every step counts.
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         Source of randomness; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
@@ -163,7 +163,7 @@ def csl_log_prob(
     v: ArrayLike,
     num_chains: int,
     num_steps: int,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
 ) -> Tensor:
     """The values of `csl_estimate` without their errors, float64 [N], in nats.

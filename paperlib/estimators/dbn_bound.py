@@ -102,7 +102,7 @@ def dbn_lower_bound(
     v: ArrayLike,
     log_z: float | PartitionEstimate,
     num_samples: int = 5,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
 ) -> DBNBoundEstimate:
     """Estimate the variational lower bound on ln p(v) of a DBN with any number of layers, equations 22 to 24.
 
@@ -117,7 +117,7 @@ def dbn_lower_bound(
         interval is then reported beside the bound.
     num_samples : int
         Draws M from Q for each case. The paper uses 5, which is plenty with many cases.
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         Source of randomness; a fresh one by default.
 
     Returns

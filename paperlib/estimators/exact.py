@@ -69,7 +69,7 @@ def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | No
 
 @plain_torch(gradients=False)
 def exact_hidden_samples(
-    rbm: RBM, num_samples: int, generator: torch.Generator | None = None, max_units: int = 25
+    rbm: RBM, num_samples: int, generator: torch.Generator | int | None = None, max_units: int = 25
 ) -> tuple[Tensor, Tensor]:
     """Independent exact draws (v, h) from an RBM with few hidden units.
 
@@ -79,7 +79,7 @@ def exact_hidden_samples(
         The model; p(h) is tabulated in float64 for all 2^M hidden states (256 MiB at M = 25).
     num_samples : int
         Number of draws.
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         On the model's device.
     max_units : int
         Refuse if there are more hidden units.

@@ -22,7 +22,7 @@ _ADVICE = "anneal instead: ais with a schedule of betas needs far fewer draws"
 
 @plain_torch(gradients=False)
 def importance_sampling(
-    path: AnnealingPath[Any], num_samples: int, generator: torch.Generator | None = None
+    path: AnnealingPath[Any], num_samples: int, generator: torch.Generator | int | None = None
 ) -> PartitionEstimate:
     """Estimate ln Z (or a log-ratio, as `ais` does) from independent draws from the path's start.
 

@@ -31,7 +31,11 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
-from paperlib.annealing.walk import walk_moving_first
+from paperlib.annealing.walk import (
+    require_one_for_each_chain,
+    require_ratios,
+    walk_moving_first,
+)
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
@@ -124,7 +128,7 @@ def raise_log_prob(
     v: ArrayLike,
     betas: ArrayLike,
     num_chains: int,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     *,
     on_step: OnStep | None = None,
@@ -134,16 +138,16 @@ def raise_log_prob(
     Parameters
     ----------
     path : AnnealingPath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`. The partition function of its start must be known, and it must be
+        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from `paperlib.datasets`. The partition function of its start must be known, and it must be
         possible to walk it back from a test vector.
     v : array or Tensor, shape [N, D]
         Binary test vectors of any type.
-    betas : sequence of K + 1 numbers
-        0 = beta_0 < ... < beta_K = 1; use those of the accompanying AIS run.
+    betas : sequence of K + 1 numbers, or int
+        0 = beta_0 < ... < beta_K = 1; use those of the accompanying AIS run. A number K stands for `uniform_betas(K)`, K equal steps.
     num_chains : int
         Chains M for each vector.
-    generator : torch.Generator, optional
-        On the path's device; None: a fresh one from system entropy.
+    generator : torch.Generator or int, optional
+        On the path's device, or a seed; None: a fresh one from system entropy.
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     on_step : callable, optional
@@ -169,10 +173,10 @@ def raise_log_prob(
     Examples
     --------
     >>> import torch
-    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.annealing import BaseRatePath
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))  # all 2^3 visible vectors alike
-    >>> estimate = raise_log_prob(BaseRatePath(rbm), [[0, 1, 1]], uniform_betas(10), num_chains=5)
+    >>> estimate = raise_log_prob(BaseRatePath(rbm), [[0, 1, 1]], 10, num_chains=5)
     >>> round(estimate.mean / torch.tensor(2.0).log().item(), 6)
     -3.0
     """
@@ -203,6 +207,8 @@ def run_reverse_chains(
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; returns their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
+    require_one_for_each_chain(path, "begin_reverse", log_weights, len(v))
+    require_ratios(path, state, len(v), *schedule[:-3:-1])
     back = path.reverse_transition
     walk_moving_first(path, back, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights

@@ -55,8 +55,8 @@ def ais_run(
     ----------
     path : AnnealingPath
         A path that a checksum identifies; an `RBMPairPath` must be without `sample_a`.
-    betas : sequence of K + 1 numbers
-        0 = beta_0 < ... < beta_K = 1.
+    betas : sequence of K + 1 numbers, or int
+        0 = beta_0 < ... < beta_K = 1; a number K stands for `uniform_betas(K)`, K equal steps.
     num_chains : int
         Independent runs M. The first ones are the same whatever M is.
     seed : int

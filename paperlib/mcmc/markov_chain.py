@@ -211,7 +211,7 @@ class MarkovChain:
     # ---- sampling
 
     def sample(
-        self, starts: ArrayLike, num_steps: int, generator: torch.Generator | None = None
+        self, starts: ArrayLike, num_steps: int, generator: torch.Generator | int | None = None
     ) -> Tensor:
         """Paths of independent chains.
 
@@ -221,7 +221,7 @@ class MarkovChain:
             Numbers of the states in which the chains start, from 0 to S - 1.
         num_steps : int
             Number of steps of each chain.
-        generator : torch.Generator, optional
+        generator : torch.Generator or int, optional
             Source of randomness; a fresh one by default.
 
         Returns

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.mcmc.markov_chain import MarkovChain
 from paperlib.numerics import resolve_generator
 from paperlib.validation import ArrayLike, as_double, as_tensor, require_count, require_shape
@@ -76,7 +77,7 @@ def metropolis_samples(
     propose: Callable[[Tensor, torch.Generator], Tensor],
     starts: ArrayLike,
     num_steps: int,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
 ) -> tuple[Tensor, float]:
     """Run Metropolis chains with a symmetric proposal, q(x* | x) = q(x | x*), side by side.
 
@@ -90,8 +91,8 @@ def metropolis_samples(
         Where the N chains start, numbers of any type.
     num_steps : int
         Number of steps of each chain.
-    generator : torch.Generator, optional
-        Source of randomness; a fresh one by default.
+    generator : torch.Generator or int, optional
+        Source of randomness, or a seed; a fresh one by default.
 
     Returns
     -------
@@ -99,6 +100,11 @@ def metropolis_samples(
         The states that the chains visit, without the starts.
     acceptance_rate : float
         Share of the proposals that were accepted.
+
+    Raises
+    ------
+    InputError
+        If `log_target` has another shape or is NaN somewhere; minus infinity is the logarithm of zero.
 
     Examples
     --------
@@ -114,13 +120,13 @@ def metropolis_samples(
     starts = as_tensor("starts", starts)
     require_shape("starts", starts, [None, None])
     generator = resolve_generator(generator, starts.device)
-    states, log_density = starts, log_target(starts)
+    states, log_density = starts, _log_density(log_target, starts)
     visited, accepted = [], 0.0
     # states may be counts or bits, types in which there are no uniform draws from [0, 1]
     dtype = starts.dtype if starts.is_floating_point() else torch.float64
     for _ in range(require_count("num_steps", num_steps)):
         proposed = propose(states, generator)
-        proposed_density = log_target(proposed)
+        proposed_density = _log_density(log_target, proposed)
         uniform = torch.rand(len(starts), dtype=dtype, device=starts.device, generator=generator)
         accept = uniform.log() < proposed_density - log_density
         states = torch.where(accept[:, None], proposed, states)
@@ -128,3 +134,17 @@ def metropolis_samples(
         visited.append(states)
         accepted += accept.double().mean().item()
     return torch.stack(visited), accepted / num_steps
+
+
+def _log_density(log_target: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
+    """The logarithm of the target at these states, [N], checked, since the function is the user's own."""
+    values = log_target(states)
+    require_shape("log_target", values, [len(states)])
+    wrong = values.isnan()
+    if bool(wrong.any()):
+        example = states[wrong][0].tolist()
+        raise InputError(
+            f"log_target: expected numbers or minus infinity, got NaN at {int(wrong.sum())} of {len(states)} states, "
+            f"for example at {example}"
+        )
+    return values

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from paperlib.kernels import bernoulli
 from paperlib.models.tensor_model import TensorModel
-from paperlib.numerics import softplus
+from paperlib.numerics import resolve_generator, softplus
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_bits, parameter, require_count
 
@@ -89,9 +89,10 @@ class BernoulliMixture(TensorModel):
         """p(c | v); binary `v` [..., D] gives [..., C]."""
         return self.log_joint(v).softmax(-1)
 
-    def sample(self, num_samples: int, generator: torch.Generator) -> Tensor:
+    def sample(self, num_samples: int, generator: torch.Generator | int) -> Tensor:
         """Independent exact draws, [num_samples, D]."""
         num_samples = require_count("num_samples", num_samples)
+        generator = resolve_generator(generator, self.device)
         component = torch.multinomial(
             self.log_mixing_weights.exp(), num_samples, replacement=True, generator=generator
         )

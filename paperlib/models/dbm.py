@@ -255,7 +255,7 @@ class DBM(UnnormalizedModel):
         self,
         v: ArrayLike,
         num_samples: int = 500,
-        generator: torch.Generator | None = None,
+        generator: torch.Generator | int | None = None,
         mean_field: MeanField | None = None,
     ) -> Tensor:
         """Estimate ln p*(v) by importance sampling of h2 from its mean field, with h1 summed out (RAISE paper, section 5.2).
@@ -297,7 +297,9 @@ class DBM(UnnormalizedModel):
         masses = upper.log_unnormalized(states)
         return sum_over_states(rows, states, masses, model.weights_1, model.visible_bias)
 
-    def variational_bound(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def variational_bound(
+        self, rows: Tensor, generator: torch.Generator | int | None = None
+    ) -> Tensor:
         """`log_unnormalized_bound` of any number of rows [N, D], float64 [N] on the CPU, in nats."""
         parts = rows.split(_BOUND_BLOCK)
         bounds = [self.log_unnormalized_bound(part.to(self.device, self.dtype)) for part in parts]

@@ -127,8 +127,9 @@ class DBN(UnnormalizedModel):
             states.insert(0, bernoulli(layer.visible_probs(states[0]), generator))
         return states[0], states[1:]
 
-    def recognize(self, v: ArrayLike, generator: torch.Generator) -> list[Tensor]:
+    def recognize(self, v: ArrayLike, generator: torch.Generator | int) -> list[Tensor]:
         """A draw of h^1, ..., h^{L-1} from Q(. | v); binary `v` [..., D] gives one tensor [..., M_l] per directed layer."""
+        generator = resolve_generator(generator, self.device)
         return _Recognition(self, self._visible(v)).draw(generator)
 
     def log_recognition(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
@@ -137,7 +138,7 @@ class DBN(UnnormalizedModel):
         return sum(_Recognition(self, v).log_layers(hidden), v.new_zeros(v.shape[:-1]))
 
     def log_unnormalized(
-        self, v: ArrayLike, num_samples: int = 500, generator: torch.Generator | None = None
+        self, v: ArrayLike, num_samples: int = 500, generator: torch.Generator | int | None = None
     ) -> Tensor:
         """Estimate ln p*(v) = ln p(v) + ln Z by importance sampling from Q (RAISE paper, section 5.3).
 
@@ -148,7 +149,7 @@ class DBN(UnnormalizedModel):
         num_samples : int
             Draws for each vector. The mean weight is unbiased for p*(v), but its logarithm is too low on average; with a
             single draw, the logarithm's expectation is the bound of `paperlib.estimators.dbn_lower_bound`.
-        generator : torch.Generator, optional
+        generator : torch.Generator or int, optional
             Source of randomness; a fresh one by default.
 
         Returns
@@ -232,7 +233,9 @@ class DBN(UnnormalizedModel):
                 first_entropy.copy_(entropy[0][::num_samples])
         return log_joints, entropies
 
-    def variational_bound(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def variational_bound(
+        self, rows: Tensor, generator: torch.Generator | int | None = None
+    ) -> Tensor:
         """The variational bound on ln p*(v) of rows [N, D], from a few draws each; float64 [N] on the CPU, in nats."""
         generator = resolve_generator(generator, self.device)
         log_joint, entropy = self.bound_terms(rows, _BOUND_DRAWS, generator)
@@ -274,14 +277,14 @@ class DBN(UnnormalizedModel):
         return total
 
     def generate(
-        self, top_visible: ArrayLike, generator: torch.Generator, mean: bool = False
+        self, top_visible: ArrayLike, generator: torch.Generator | int, mean: bool = False
     ) -> Tensor:
         """Visible vectors drawn from given binary states of h^{L-1}, layer by layer (eq. 6); [..., M_{L-1}] to [..., D].
 
         With `mean`, the lowest layer gives probabilities instead of draws, as is usual for showing images.
         """
         state = as_bits("top_visible", top_visible, self.top.weights, self.top.num_visible)
-        return self._generate(state, generator, mean)
+        return self._generate(state, resolve_generator(generator, self.device), mean)
 
     def _generate(self, state: Tensor, generator: torch.Generator, mean: bool) -> Tensor:
         for number, layer in reversed(list(enumerate(self.directed))):
@@ -291,7 +294,11 @@ class DBN(UnnormalizedModel):
         return state
 
     def sample(
-        self, num_samples: int, gibbs_steps: int, generator: torch.Generator, mean: bool = False
+        self,
+        num_samples: int,
+        gibbs_steps: int,
+        generator: torch.Generator | int,
+        mean: bool = False,
     ) -> Tensor:
         """Approximate samples, [num_samples, D], by Gibbs sampling in the top RBM from random states and one pass down.
 
@@ -301,7 +308,7 @@ class DBN(UnnormalizedModel):
             Number of independent chains.
         gibbs_steps : int
             Number of steps in the top RBM. Samples are exact only in the limit.
-        generator : torch.Generator
+        generator : torch.Generator or int
             Source of randomness.
         mean : bool
             As in `generate`; for a single RBM, too, it gives probabilities of the visible units after the last step.
@@ -313,6 +320,7 @@ class DBN(UnnormalizedModel):
         """
         num_samples = require_count("num_samples", num_samples)
         steps = require_count("gibbs_steps", gibbs_steps)
+        generator = resolve_generator(generator, self.device)
         top = self.top
         state = bernoulli(top.weights.new_full((num_samples, top.num_visible), 0.5), generator)
         for _ in range(steps - 1):

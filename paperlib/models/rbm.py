@@ -28,7 +28,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models.files import Entry, as_stored, read_named
 from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import softplus
+from paperlib.numerics import resolve_generator, softplus
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_bits, as_float_tensor, as_means, parameter
 
@@ -168,8 +168,12 @@ class RBM(TwoLayers, UnnormalizedModel):
     def _visible_probs(self, h: Tensor) -> Tensor:
         return torch.sigmoid(self._visible_inputs(h))
 
-    def gibbs_step(self, v: ArrayLike, generator: torch.Generator) -> Tensor:
-        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); binary [..., D] to [..., D]."""
+    def gibbs_step(self, v: ArrayLike, generator: torch.Generator | int) -> Tensor:
+        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); binary [..., D] to [..., D].
+
+        A seed begins anew at each call, so give a chain a generator.
+        """
+        generator = resolve_generator(generator, self.device)
         return self._gibbs_step(self._visible(v), generator)
 
     def _gibbs_step(self, v: Tensor, generator: torch.Generator) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from paperlib.models.posterior_sampling import Proposal
 from paperlib.models.tensor_model import TensorModel
+from paperlib.numerics import resolve_generator
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, blocks
 
@@ -92,7 +93,9 @@ class UnnormalizedModel(TensorModel, ABC):
         pairs = zip(self.tensors().values(), others, strict=True)
         return sum((own.double() - other.double()).abs().sum().item() for own, other in pairs)
 
-    def variational_bound(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def variational_bound(
+        self, rows: Tensor, generator: torch.Generator | int | None = None
+    ) -> Tensor:
         """A lower bound on ln p*(v) of rows [N, D], float64 [N] on the CPU, in nats."""
         return self.exact_log_unnormalized(rows)
 
@@ -114,10 +117,13 @@ class UnnormalizedModel(TensorModel, ABC):
 
     @plain_torch()
     def log_unnormalized_of(
-        self, rows: Tensor, num_samples: int = 1, generator: torch.Generator | None = None
+        self, rows: Tensor, num_samples: int = 1, generator: torch.Generator | int | None = None
     ) -> Tensor:
         """ln p*(v) of any number of rows [N, D], float64 [N] on the CPU, in nats; from so many draws each where it is an estimate."""
         # Written in place: keeping small results between large blocks that come and go would leave gigabytes of holes in memory.
+        if generator is not None:
+            # Once, since all blocks together have one stream of random numbers.
+            generator = resolve_generator(generator, self.device)
         result, start = torch.empty(len(rows), dtype=torch.float64), 0
         for block in blocks(rows):
             log_p = self._log_unnormalized_block(block, num_samples, generator)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.numerics import resolve_generator
 from paperlib.validation import ArrayLike, as_states, require_count
 
 
@@ -26,7 +27,7 @@ class Network:
     ----------
     widths : sequence of int
         Numbers of units from input to output; two widths make one affine layer.
-    generator : torch.Generator
+    generator : torch.Generator or int
         Source of the initial weights, which are normal with variance one over the number of inputs. Biases start at zero.
 
     Raises
@@ -43,10 +44,11 @@ class Network:
     torch.Size([1, 2])
     """
 
-    def __init__(self, widths: Sequence[int], generator: torch.Generator) -> None:
+    def __init__(self, widths: Sequence[int], generator: torch.Generator | int) -> None:
         if len(widths) < 2:
             raise InputError(f"widths: expected at least two, got {len(widths)}")
         self.widths = tuple(require_count("widths", width) for width in widths)
+        generator = resolve_generator(generator)
         self.weights, self.biases = [], []
         for fan_in, fan_out in zip(self.widths, self.widths[1:], strict=False):
             weights = torch.randn(fan_in, fan_out, dtype=torch.float64, generator=generator)

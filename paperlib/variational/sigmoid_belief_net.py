@@ -15,7 +15,7 @@ from torch import Tensor
 
 from paperlib.kernels import bernoulli
 from paperlib.models.two_layers import TwoLayers
-from paperlib.numerics import all_states, bernoulli_log_prob, softplus
+from paperlib.numerics import all_states, bernoulli_log_prob, resolve_generator, softplus
 from paperlib.validation import (
     ArrayLike,
     as_state_rows,
@@ -84,8 +84,9 @@ class SigmoidBeliefNet(TwoLayers):
         """ln p(v) in nats, exactly, by enumeration; `v` [N, D] gives [N]."""
         return self.log_joint_table(v).logsumexp(-1)
 
-    def sample(self, num_samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def sample(self, num_samples: int, generator: torch.Generator | int) -> tuple[Tensor, Tensor]:
         """Independent draws of v, [num_samples, D], and of the h that made them, [num_samples, M]."""
         count = require_count("num_samples", num_samples)
+        generator = resolve_generator(generator, self.weights.device)
         h = bernoulli(torch.sigmoid(self.hidden_bias).expand(count, -1), generator)
         return bernoulli(torch.sigmoid(h @ self.weights.T + self.visible_bias), generator), h

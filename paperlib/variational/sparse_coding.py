@@ -24,7 +24,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.two_layers import TwoLayers
-from paperlib.numerics import all_states, bernoulli_log_prob, softplus
+from paperlib.numerics import all_states, bernoulli_log_prob, resolve_generator, softplus
 from paperlib.validation import ArrayLike, as_states, parameter, require_count, require_enumerable
 
 # 2^16 states of 16 units, for a block of visible vectors, still take only a moment.
@@ -124,9 +124,10 @@ class BinarySparseCoding(TwoLayers):
         bottom_up = v @ (self.precision[:, None] * self.weights)
         return self.hidden_bias + bottom_up - 0.5 * own - others @ couplings + others * own
 
-    def sample(self, num_samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def sample(self, num_samples: int, generator: torch.Generator | int) -> tuple[Tensor, Tensor]:
         """Independent draws of v, [num_samples, D], and of the h that made them, [num_samples, M]."""
         count = require_count("num_samples", num_samples)
+        generator = resolve_generator(generator, self.weights.device)
         h = bernoulli(torch.sigmoid(self.hidden_bias).expand(count, -1), generator)
         noise = torch.randn(
             count,

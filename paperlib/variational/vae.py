@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.numerics import bernoulli_log_prob, softplus
+from paperlib.numerics import bernoulli_log_prob, resolve_generator, softplus
 from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count
 from paperlib.variational.recognition import Network, ascend
 
@@ -30,7 +30,7 @@ class VAE:
     ----------
     num_visible, num_latent, num_units : int
         D, the number of dimensions of z, and the number of units in the tanh layer of each network.
-    generator : torch.Generator
+    generator : torch.Generator or int
         Source of the initial weights.
 
     Examples
@@ -43,9 +43,10 @@ class VAE:
     """
 
     def __init__(
-        self, num_visible: int, num_latent: int, num_units: int, generator: torch.Generator
+        self, num_visible: int, num_latent: int, num_units: int, generator: torch.Generator | int
     ) -> None:
         self.num_visible, self.num_latent = num_visible, num_latent
+        generator = resolve_generator(generator)
         self.decoder = Network([num_latent, num_units, num_visible], generator)
         self.encoder = Network([num_visible, num_units, 2 * num_latent], generator)
 
@@ -66,7 +67,7 @@ class VAE:
         self,
         v: ArrayLike,
         num_samples: int,
-        generator: torch.Generator,
+        generator: torch.Generator | int,
         posterior: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """ln w of `num_samples` draws from q for each vector; [N, D] gives [num_samples, N].
@@ -75,15 +76,19 @@ class VAE:
         """
         v = as_state_rows("v", v, self.decoder.weights[0], self.num_visible)
         count = require_count("num_samples", num_samples)
+        generator = resolve_generator(generator)
         mean, log_width = self.posterior(v) if posterior is None else posterior
         noise = torch.randn(count, *mean.shape, dtype=torch.float64, generator=generator)
         z = mean + log_width.exp() * noise
         return self.log_joint(v, z) - _log_normal(z, mean, log_width)
 
-    def lower_bound(self, v: ArrayLike, num_samples: int, generator: torch.Generator) -> Tensor:
+    def lower_bound(
+        self, v: ArrayLike, num_samples: int, generator: torch.Generator | int
+    ) -> Tensor:
         """An unbiased estimate of the evidence lower bound, [N], with KL(q || p(z)) in closed form."""
         v = as_states("v", v, self.decoder.weights[0], self.num_visible)
         mean, log_width = self.posterior(v)
+        generator = resolve_generator(generator)
         noise = torch.randn(num_samples, *mean.shape, dtype=torch.float64, generator=generator)
         fit = bernoulli_log_prob(v, self.decoder(mean + log_width.exp() * noise)).mean(0)
         divergence = 0.5 * (mean.square() + (2 * log_width).exp() - 1 - 2 * log_width).sum(-1)
@@ -119,7 +124,7 @@ def train_vae(
     vae: VAE,
     v: ArrayLike,
     num_steps: int,
-    generator: torch.Generator,
+    generator: torch.Generator | int,
     batch_size: int = 100,
     learning_rate: float = 5e-3,
 ) -> list[float]:
@@ -136,6 +141,7 @@ def train_vae(
     True
     """
     v = as_state_rows("v", v, vae.decoder.weights[0], vae.num_visible)
+    generator = resolve_generator(generator)
 
     def objective() -> Tensor:
         batch = v[torch.randint(len(v), (batch_size,), generator=generator)]

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
+from paperlib.numerics import resolve_generator
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
@@ -56,7 +57,7 @@ def wake_step(
     recognition: RecognitionWeights,
     v: ArrayLike,
     learning_rate: float,
-    generator: torch.Generator,
+    generator: torch.Generator | int,
 ) -> SigmoidBeliefNet:
     """The model after one wake step on the batch `v` [N, D].
 
@@ -69,6 +70,7 @@ def wake_step(
     SigmoidBeliefNet(2 visible, 1 hidden)
     """
     v = as_state_rows("v", v, model.weights, model.num_visible)
+    generator = resolve_generator(generator, model.weights.device)
     h = bernoulli(torch.sigmoid(recognition.logits(v)), generator)
     surprise = v - torch.sigmoid(h @ model.weights.T + model.visible_bias)
     rate = learning_rate / len(v)
@@ -85,7 +87,7 @@ def sleep_step(
     recognition: RecognitionWeights,
     num_dreams: int,
     learning_rate: float,
-    generator: torch.Generator,
+    generator: torch.Generator | int,
 ) -> RecognitionWeights:
     """The recognition weights after one sleep step on `num_dreams` draws from the model.
 
@@ -112,7 +114,7 @@ def wake_sleep(
     v: ArrayLike,
     num_epochs: int,
     learning_rate: float,
-    generator: torch.Generator,
+    generator: torch.Generator | int,
     batch_size: int = 50,
 ) -> tuple[SigmoidBeliefNet, RecognitionWeights]:
     """Alternate one wake and one sleep step for every batch.
@@ -127,7 +129,7 @@ def wake_sleep(
         Number of passes over the training vectors, each in a new order.
     learning_rate : float
         Learning rate of both steps.
-    generator : torch.Generator
+    generator : torch.Generator or int
         Source of randomness.
     batch_size : int
         Number of vectors, and of dreams, per step.
@@ -142,6 +144,7 @@ def wake_sleep(
     SigmoidBeliefNet(2 visible, 1 hidden)
     """
     v = as_state_rows("v", v, model.weights, model.num_visible)
+    generator = resolve_generator(generator, model.weights.device)
     for _ in range(require_count("num_epochs", num_epochs)):
         order = torch.randperm(len(v), generator=generator)
         for batch in v[order].split(require_count("batch_size", batch_size)):

@@ -56,7 +56,7 @@ from boltzmann_likelihood.sources import (
     model_of,
     pixels_of,
 )
-from paperlib.annealing import start_bias
+from paperlib.annealing import require_own_path, start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -245,6 +245,7 @@ def target_of(
         weights = weights[positive]
     if len(rows) < 2:
         raise InputError(f"test: expected at least two images, got {len(rows)}")
+    require_own_path(model, rows)
     dtype = chain_dtype(model)
     # Where float32 is too coarse for the chains, it is so for ln p*(v) and bounds as well.
     if dtype != torch.float32:

@@ -88,7 +88,7 @@ def block_diagonal(
     num_blocks: int = 50,
     weight_std: float = 1.0,
     bias_std: float = 0.5,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Planted:
     """Many small random RBMs joined into one with its units shuffled: ln Z is the sum over the blocks.
@@ -103,7 +103,7 @@ def block_diagonal(
         Standard deviation of the weights within the blocks.
     bias_std : float
         Standard deviation of the biases around the values at which a unit is on half of the time when the units of the other layer are.
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         Source of randomness for the model; on the CPU.
     dtype : torch.dtype
         Type of the model, float32 or float64.
@@ -165,7 +165,7 @@ def hidden_mode(
     units: int = 1,
     fraction: float = 1.0,
     strength: float = 6.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
 ) -> Planted:
     """An RBM with a second mode, at a random pattern of pixels that no draw from the original model comes near.
 
@@ -184,7 +184,7 @@ def hidden_mode(
     strength : float
         How far all new units together shift a visible bias. A pixel of the mode that was on half of the time follows the mode with
         probability sigmoid(strength).
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         Source of randomness for the pattern; on the CPU.
 
     Returns

@@ -48,7 +48,7 @@ def low_rank(
     strength: float = 1.0,
     threshold: float = 0.0,
     bias_std: float = 0.1,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Planted:
     """A random RBM whose weights have low rank and whole-number factors.
@@ -71,7 +71,7 @@ def low_rank(
         depends on the draw.
     bias_std : float
         Standard deviation of the visible biases around the values that balance the counts. These biases decide the odds of the modes.
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         Source of randomness for the model; on the CPU.
     dtype : torch.dtype
         Type of the model, float32 or float64.

@@ -55,7 +55,7 @@ def write_planted(
     path: str | os.PathLike[str],
     model: Planted,
     num_draws: int = 1_000,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> None:
     """Write a model, its ln Z and draws as one `.npz` file, whole or not at all.
@@ -68,7 +68,7 @@ def write_planted(
         What to write. The file is compressed, so the zeros of a block-diagonal model take hardly any space.
     num_draws : int
         Number of draws to include, at one byte per unit.
-    generator : torch.Generator, optional
+    generator : torch.Generator or int, optional
         Source of randomness for the draws; on the CPU.
     provenance : mapping of str to str, optional
         How the model was made.

@@ -24,7 +24,7 @@ class Draws:
     draw: Callable[[int, torch.Generator], Tensor]  # the same, without checks
 
     @plain_torch()
-    def __call__(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
+    def __call__(self, num_draws: int, generator: torch.Generator | int | None = None) -> Tensor:
         """Visible vectors, [num_draws, D]."""
         return self.draw(require_count("num_draws", num_draws), resolve_generator(generator))
 

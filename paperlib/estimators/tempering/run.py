@@ -22,6 +22,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
+from paperlib.annealing.walk import require_ratios
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.replicas import Record, Replicas
@@ -107,7 +108,9 @@ class TemperingRun:
             num_replicas = 1
         else:
             betas, num_replicas = plan.betas, plan.replicas_for(len(plan.betas))
-        state = path.sample_start(len(betas) * num_replicas, generator)
+        chains = len(betas) * num_replicas
+        state = path.sample_start(chains, generator)
+        require_ratios(path, state, chains, 0.0, betas[1].item())
         self._begin(0, Replicas(path, betas, num_replicas, state))
         stored = self._checkpoint.load()
         if stored is not None:

@@ -135,7 +135,7 @@ class TemperingEstimate(StudentEstimate):
 def parallel_tempering(
     path: AnnealingPath[Any],
     chain_steps: int = 100_000,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     *,
     betas: ArrayLike | None = None,
@@ -149,15 +149,16 @@ def parallel_tempering(
     Parameters
     ----------
     path : AnnealingPath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`.
+        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from `paperlib.datasets`.
     chain_steps : int
         At most this many transitions of single chains are made, including the choice of temperatures and the burn-in. At least 1,000.
-    generator : torch.Generator, optional
-        On the path's device; None: a fresh one from system entropy.
+    generator : torch.Generator or int, optional
+        On the path's device, or a seed; None: a fresh one from system entropy.
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
-    betas : sequence of N numbers, optional
-        0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run. None: short pilot runs choose them.
+    betas : sequence of N numbers, or int, optional
+        0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run; a number K stands for `uniform_betas(K)`, K + 1
+        temperatures at equal distances. None: short pilot runs choose them.
     num_replicas : int, optional
         Chains at each temperature. None: more for a larger budget.
     max_samples : int
