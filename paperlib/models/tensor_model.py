@@ -243,10 +243,10 @@ def _place_and_type(
             places.append(arg)
         else:
             raise InputError(f"to: expected a device or a type, got {type(arg).__name__}")
-    named = [[each for each in group if each is not None] for group in (places, types)]
-    if any(len(group) > 1 for group in named):
+    places = [each for each in places if each is not None]
+    types = [each for each in types if each is not None]
+    if len(places) > 1 or len(types) > 1:
         raise InputError(f"to: expected one device and one type at most, got {args}")
-    [places, types] = named
     return (_present_device(places[0]) if places else None), (types[0] if types else None)
 
 
