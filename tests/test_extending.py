@@ -221,7 +221,7 @@ def test_without_resampling_it_is_ais(ring):
         {"num_populations": 0},
         {"path": "ring"},
         {"betas": [0, 0.5]},
-        {"generator": 3},
+        {"generator": "3"},
     ],
 )
 def test_populations_refuse_bad_input(ring, wrong):
