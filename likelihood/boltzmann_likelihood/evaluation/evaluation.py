@@ -33,7 +33,7 @@ from boltzmann_likelihood.evaluation.averages import (
     average_of,
     weighted_std_error,
 )
-from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
+from boltzmann_likelihood.evaluation.baselines import baselines_of, copies_among, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.precision import chain_dtype
 from boltzmann_likelihood.evaluation.result import (
@@ -202,6 +202,8 @@ class Target:
         Whether chains start at the uniform distribution.
     inputs : Inputs
         What the result says of the files.
+    cases : Tensor or None, shape [N]
+        The numbers of the different images, where some of them are copies.
     """
 
     model: UnnormalizedModel
@@ -212,6 +214,7 @@ class Target:
     exact: bool
     uniform_start: bool
     inputs: Inputs
+    cases: Tensor | None = None
 
     @property
     def estimated(self) -> bool:
@@ -246,7 +249,7 @@ def target_of(
     if dtype != torch.float32:
         model = model.to(dtype=dtype)
     exact = exact and model.enumerated_units <= EXACT_UNITS and model.is_exact(len(rows))
-    return Target(model, rows, weights, train, dtype, exact, uniform_start, inputs)
+    return Target(model, rows, weights, train, dtype, exact, uniform_start, inputs, copies_among(rows))
 
 
 def enumerate_target(target: Target) -> Evaluation:
@@ -256,11 +259,18 @@ def enumerate_target(target: Target) -> Evaluation:
     log_p = double.exact_log_unnormalized(target.rows)
     rounding = target.model.largest_rounding
     average = average_of(
-        log_p, Uncertain(log_z), target.weights, too_high=rounding, too_low=rounding
+        log_p,
+        Uncertain(log_z),
+        target.weights,
+        cases=target.cases,
+        too_high=rounding,
+        too_low=rounding,
     )
     doubts = impossible(average)
     mean = weighted_mean(log_p - log_z, target.weights).item()
     error = weighted_std_error(log_p - log_z, target.weights)
+    if target.cases is not None:
+        error = average.image_std_error
     return _evaluation(
         target,
         average,
@@ -394,6 +404,7 @@ def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormaliz
         unnormalized.values,
         log_z,
         target.weights,
+        cases=target.cases,
         too_high=rounding,
         too_low=rounding + unnormalized.missing,
     )
@@ -423,6 +434,13 @@ def _evaluation(
     """An evaluation with what is known in every case, and with its other results."""
     baselines = baselines_of(target.rows, target.train, target.weights)
     behind = baselines.remarks_on(average)
+    if target.cases is not None:
+        different = int(target.cases.max()) + 1
+        remarks = (
+            f"Of the {len(target.rows):,} test images {different:,} are different. Copies are one "
+            "case, so that an interval for other images rests on the different ones.",
+            *remarks,
+        )
     return Evaluation(
         num_visible=target.model.num_visible,
         num_hidden=sum(target.model.hidden_layers),
@@ -434,6 +452,7 @@ def _evaluation(
         worse_than_baseline=bool(behind),
         known_images=baselines.images_in_training(target.rows, target.train),
         weights=target.weights,
+        cases=target.cases,
         unnormalized=unnormalized,
         inputs=target.inputs,
         **results,

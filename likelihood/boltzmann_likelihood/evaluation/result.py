@@ -267,6 +267,9 @@ class Evaluation(Printed, FinishedRuns):
         The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
+    cases : Tensor or None, shape [N]
+        The numbers of the different images, where some of them are copies; None if there are no
+        copies.
     inputs : Inputs
         How the images became binary, what the model was read from, and what of the files was
         changed or not used.
@@ -305,6 +308,7 @@ class Evaluation(Printed, FinishedRuns):
     unnormalized: LogUnnormalized = field(compare=False)
     variational_bound: float | None = None
     weights: Tensor | None = field(default=None, compare=False)
+    cases: Tensor | None = field(default=None, compare=False)
     inputs: Inputs
 
     @property
