@@ -23,6 +23,8 @@ from paperlib.uncertain import Uncertain
 from paperlib.validation import as_float_tensor, require_finite
 
 LEVEL = 0.95
+# What rounds to 0.00 in nats, with the two decimals of the reports, is not shown to differ from zero.
+_SHOWN = 0.005
 
 
 def as_weights(name: str, weights: object, count: int) -> Tensor:
@@ -107,7 +109,10 @@ class ImageAverage:
 
     @property
     def told_from_zero(self) -> Shown:
-        """Whether zero lies outside, for all images of this kind, on these images, or not."""
+        """Whether zero lies outside, for all images of this kind, on these images, or not.
+
+        An interval that is printed as 0.00 to 0.00 shows nothing.
+        """
         if _without_zero(self.sample_interval):
             return Shown.YES
         return Shown.ON_THESE if _without_zero(self.interval) else Shown.NO
@@ -115,7 +120,7 @@ class ImageAverage:
 
 def _without_zero(interval: tuple[float, float]) -> bool:
     low, high = interval
-    return low > 0 or high < 0
+    return (low > 0 or high < 0) and max(abs(low), abs(high)) >= _SHOWN
 
 
 def average_of(
