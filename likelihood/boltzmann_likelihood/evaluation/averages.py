@@ -142,7 +142,9 @@ def average_of(
     if cases is not None:
         of_images, count = clustered_std_error(log_unnormalized, weights, cases)
     of_these = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())
-    of_all = of_these + Uncertain(0.0, of_images, max(count - 1, 1.0) if cases is not None else count - 1)
+    of_all = of_these + Uncertain(
+        0.0, of_images, max(count - 1, 1.0) if cases is not None else count - 1
+    )
     return ImageAverage(
         of_these.value,
         of_these.interval(LEVEL, too_high=too_high, too_low=too_low),

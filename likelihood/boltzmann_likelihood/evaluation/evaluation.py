@@ -249,7 +249,9 @@ def target_of(
     if dtype != torch.float32:
         model = model.to(dtype=dtype)
     exact = exact and model.enumerated_units <= EXACT_UNITS and model.is_exact(len(rows))
-    return Target(model, rows, weights, train, dtype, exact, uniform_start, inputs, copies_among(rows))
+    return Target(
+        model, rows, weights, train, dtype, exact, uniform_start, inputs, copies_among(rows)
+    )
 
 
 def enumerate_target(target: Target) -> Evaluation:
