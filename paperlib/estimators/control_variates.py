@@ -157,7 +157,7 @@ def control_variate_mean(
         raise InputError(
             f"y: expected at least 2 cases and no more than the {total} of x_all, got {count}"
         )
-    if fitted:
+    if alpha is None:
         x_variance = x_batch.var().item()
         # a line through two points would leave no error
         if x_variance == 0 or count == 2:

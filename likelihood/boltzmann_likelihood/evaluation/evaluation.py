@@ -370,9 +370,17 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
     lost = _lost_by_few_draws(target, unnormalized.values, start.generator)
     doubts = impossible(average)
     bound = None
+    bound_error = 0.0
     if hidden is not None:
-        below = target.model.variational_bound(target.rows, start.generator)
+        if target.model.bound_is_proven:
+            below = target.model.variational_bound(target.rows, start.generator)
+        else:
+            draws = target.model.bound_draws(target.rows, start.generator)
+            below = draws.mean(1)
+            bound_error = _error_of_draws(draws, target.weights)
         bound = weighted_mean(below - finished.known_log_z.value, target.weights).item()
+        # The draws of the bound are few, and can put it above the estimate by chance.
+        bound = min(bound, average.mean)
         if finished.tempering is not None:
             doubts += hidden.doubts(finished.tempering.samples)
     remarks: tuple[str, ...] = ()
@@ -393,8 +401,17 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
         effort=replace(effort, tempering_steps=tempering_steps),
         seed=start.seed,
         variational_bound=bound,
+        variational_bound_error=bound_error,
         **vars(finished),
     )
+
+
+def _error_of_draws(draws: Tensor, weights: Tensor | None) -> float:
+    """Standard error of the average over rows of the mean of their draws [N, draws]."""
+    of_rows = draws.var(1) / draws.shape[1]
+    if weights is None:
+        weights = torch.ones_like(of_rows)
+    return math.sqrt((weights.square() @ of_rows).item()) / weights.sum().item()
 
 
 def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormalized) -> ImageAverage:
