@@ -601,3 +601,12 @@ def test_full_disk(monkeypatch, refusal, name, file):
     sentence = f"{name}: expected to be able to write {file}: No space left on device"
     assert said == f"paperlib: {sentence}\n"
     assert "Verdict" in output  # what was computed is not lost
+
+
+@pytest.mark.parametrize("size", [1e-15, 3e-8, 0.004])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_difference_that_prints_as_zero_is_not_shown(size, sign):
+    """Whatever is printed as 0.00 with an interval from 0.00 to 0.00 tells nothing from zero."""
+    values = torch.full((10,), sign * size, dtype=torch.float64)
+    assert average_of(values, Uncertain(0.0)).told_from_zero == "no"
+    assert average_of(values + 0.02 * sign, Uncertain(0.0)).told_from_zero == "yes"

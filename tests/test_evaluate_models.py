@@ -221,3 +221,19 @@ def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
     affordable(start, 1.0)
     # a third of what is left, and the rest but for the runs from modes
     assert given == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])
+
+
+@pytest.mark.parametrize("hidden", [60, 400])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_bound_of_a_dbn_has_an_error_and_is_not_above_the_estimate(hidden, seed):
+    """The first layer's weights are 0, so that the bound is tight, and its draws scatter around it."""
+    below = RBM(torch.zeros(12, hidden), torch.linspace(-1, 1, 12), torch.full((hidden,), -2.0))
+    top = RBM(torch.zeros(hidden, 30), torch.full((hidden,), -2.0), torch.zeros(30))
+    generator = seeded_generator(seed)
+    rows = torch.randint(0, 2, (20, 12), generator=generator)
+    found = evaluate(
+        DBN([below, top]), rows, generator=generator, steps=32, tempering_steps=5_000, exact=False
+    )
+    assert found.variational_bound <= found.average.mean
+    assert found.variational_bound_error > 0
+    assert f"standard error {found.variational_bound_error:.2f})" in describe(found)

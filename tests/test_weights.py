@@ -146,3 +146,38 @@ def test_baselines_of_weighted_rows():
         weighted = baselines_of(ROWS, train, WEIGHTS)
         repeated = baselines_of(REPEATED, train)
         assert_same_baselines(weighted, repeated)
+
+
+@pytest.mark.parametrize("different", [5, 20])
+@pytest.mark.parametrize("copies", [2, 50])
+def test_copies_are_one_case(different, copies):
+    """The interval for other images is that of the different images; the average stays."""
+    generator = seeded_generator(different)
+    model = random_rbm(60, 4, 1)
+    images = torch.randint(0, 2, (different, 60), generator=generator)
+    once = evaluate(model, images).average
+    found = evaluate(model, images.repeat(copies, 1))
+    assert found.average.mean == pytest.approx(once.mean)
+    assert found.average.sample_interval == pytest.approx(once.sample_interval)
+    assert f"{different} are different" in " ".join(found.remarks)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 4.0])
+def test_copies_and_weights(heavy):
+    """A weight on all rows is the number of independent images that each different one stands for."""
+    model = random_rbm(60, 4, 1)
+    images = torch.randint(0, 2, (6, 60), generator=seeded_generator(1))
+    weights = torch.full((6,), heavy)
+    once = evaluate(model, images, weights=weights).average
+    twice = evaluate(model, images.repeat(2, 1), weights=weights.repeat(2)).average
+    assert twice.sample_interval == pytest.approx(once.sample_interval)
+
+
+def test_draws_that_agree_by_chance_are_independent():
+    """With 4 pixels, rows agree without being copies."""
+    model = random_rbm(4, 3, 1)
+    rows = torch.randint(0, 2, (1_000, 4), generator=seeded_generator(1))
+    found = evaluate(model, rows)
+    assert found.cases is None
+    spread = found.log_unnormalized.std().item() / math.sqrt(1_000)
+    assert found.average.image_std_error == pytest.approx(spread)

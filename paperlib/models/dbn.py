@@ -237,9 +237,13 @@ class DBN(UnnormalizedModel):
         self, rows: Tensor, generator: torch.Generator | int | None = None
     ) -> Tensor:
         """The variational bound on ln p*(v) of rows [N, D], from a few draws each; float64 [N] on the CPU, in nats."""
+        return self.bound_draws(rows, generator).mean(1)
+
+    def bound_draws(self, rows: Tensor, generator: torch.Generator | int | None = None) -> Tensor:
+        """Single draws of the variational bound on ln p*(v) of rows [N, D]; float64 [N, draws] on the CPU, in nats."""
         generator = resolve_generator(generator, self.device)
         log_joint, entropy = self.bound_terms(rows, _BOUND_DRAWS, generator)
-        return (log_joint.mean(1) + entropy).cpu()
+        return (log_joint + entropy[:, None]).cpu()
 
     def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
         """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out; see below eq. 21.

@@ -2,6 +2,10 @@
 
 A row of weight w stands for w identical, independent rows, such as images of which only one is stored. Averages are weighted, and standard errors use the sum of the weights as the number of rows. Whole-number
 weights are therefore equivalent to repeated rows.
+
+Rows that are copies of one image, which would not agree by chance
+(`boltzmann_likelihood.evaluation.baselines.copies_among`), are one case: their deviations from the
+average add up before they are squared. Such a case counts as often as its heaviest row.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from paperlib.uncertain import Uncertain
 from paperlib.validation import as_float_tensor, require_finite
 
 LEVEL = 0.95
+# What rounds to 0.00 in nats, with the two decimals of the reports, is not shown to differ from zero.
+_SHOWN = 0.005
 
 
 def as_weights(name: str, weights: object, count: int) -> Tensor:
@@ -52,6 +58,26 @@ def weighted_std_error(values: Tensor, weights: Tensor | None) -> float:
     return math.sqrt((squares / (total - 1) / total).item())
 
 
+def clustered_std_error(
+    values: Tensor, weights: Tensor | None, cases: Tensor
+) -> tuple[float, float]:
+    """Standard error of the mean of values [N] whose rows belong to cases [N], and how many independent rows they amount to."""
+    if weights is None:
+        weights = torch.ones_like(values)
+    number = int(cases.max()) + 1
+    off = values - weighted_mean(values, weights)
+    of_cases = torch.zeros(number, dtype=values.dtype).index_add(0, cases, weights * off)
+    sums = torch.zeros(number, dtype=weights.dtype).index_add(0, cases, weights)
+    heaviest = torch.zeros(number, dtype=weights.dtype)
+    heaviest = heaviest.scatter_reduce(0, cases, weights, "amax")
+    total = weights.sum().item()
+    independent = total**2 / (sums.square() / heaviest).sum().item()
+    if independent <= 1:
+        return math.inf, independent
+    squares = (of_cases.square() / heaviest).sum().item()
+    return math.sqrt(squares * independent / (independent - 1)) / total, independent
+
+
 class Shown(StrEnum):
     """Whether a difference is shown by test images: for all images of this kind, for these images alone, or not."""
 
@@ -83,7 +109,10 @@ class ImageAverage:
 
     @property
     def told_from_zero(self) -> Shown:
-        """Whether zero lies outside, for all images of this kind, on these images, or not."""
+        """Whether zero lies outside, for all images of this kind, on these images, or not.
+
+        An interval that is printed as 0.00 to 0.00 shows nothing.
+        """
         if _without_zero(self.sample_interval):
             return Shown.YES
         return Shown.ON_THESE if _without_zero(self.interval) else Shown.NO
@@ -91,7 +120,7 @@ class ImageAverage:
 
 def _without_zero(interval: tuple[float, float]) -> bool:
     low, high = interval
-    return low > 0 or high < 0
+    return (low > 0 or high < 0) and max(abs(low), abs(high)) >= _SHOWN
 
 
 def average_of(
@@ -99,17 +128,23 @@ def average_of(
     log_z: Uncertain,
     weights: Tensor | None = None,
     *,
+    cases: Tensor | None = None,
     too_high: float = 0.0,
     too_low: float = 0.0,
 ) -> ImageAverage:
     """Average ln p*(v) [N] minus ln Z, and how well it is known.
 
     The errors of the two are independent. In addition, the average may be too high and too low by so many nats.
+    `cases` [N] numbers the different images where some are copies.
     """
     count = total_weight(len(log_unnormalized), weights)
     of_images = weighted_std_error(log_unnormalized, weights)
+    if cases is not None:
+        of_images, count = clustered_std_error(log_unnormalized, weights, cases)
     of_these = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())
-    of_all = of_these + Uncertain(0.0, of_images, count - 1)
+    of_all = of_these + Uncertain(
+        0.0, of_images, max(count - 1, 1.0) if cases is not None else count - 1
+    )
     return ImageAverage(
         of_these.value,
         of_these.interval(LEVEL, too_high=too_high, too_low=too_low),

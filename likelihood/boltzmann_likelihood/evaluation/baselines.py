@@ -65,6 +65,22 @@ class Baselines:
         return int(np.count_nonzero(known[nearest] == asked))
 
 
+def copies_among(test: Tensor) -> Tensor | None:
+    """The numbers [N] of the different images among test rows [N, D]; None where none is repeated.
+
+    None as well where small images agree by chance: with independent pixels, two of them would.
+    Nobody can then tell copies from draws that happen to be equal.
+    """
+    log_pairs = math.log(len(test) * (len(test) - 1) / 2)
+    log_agree = _off_and_on(pixel_means(test)).square().sum(-1).log().sum().item()
+    if log_agree + log_pairs > math.log(_BY_CHANCE):
+        return None
+    different, cases = np.unique(_hashes(test), return_inverse=True)
+    if len(different) == len(test):
+        return None
+    return torch.from_numpy(cases.reshape(-1)).long()
+
+
 def baselines_of(
     test: Tensor,
     train: Tensor | None = None,

@@ -169,7 +169,7 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
     """The average ln p(v) under the first model minus that under the second, image by image; zero for one and the same evaluation."""
     log_ratio = a.log_unnormalized - b.log_unnormalized
     if a is b:
-        return average_of(log_ratio, Uncertain(0.0), a.weights)
+        return average_of(log_ratio, Uncertain(0.0), a.weights, cases=a.cases)
     log_z_ratio = a.known_log_z - b.known_log_z
     log_z_ratio = total((log_z_ratio, a.unnormalized.error, b.unnormalized.error))
     rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
@@ -178,6 +178,7 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
         log_ratio,
         log_z_ratio,
         a.weights,
+        cases=a.cases,
         too_high=rounding + b.unnormalized.missing,
         too_low=rounding + a.unnormalized.missing,
     )

@@ -34,7 +34,7 @@ from boltzmann_likelihood.evaluation.averages import (
     average_of,
     weighted_std_error,
 )
-from boltzmann_likelihood.evaluation.baselines import baselines_of, far_off
+from boltzmann_likelihood.evaluation.baselines import baselines_of, copies_among, far_off
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.interruption import before_estimate
 from boltzmann_likelihood.evaluation.precision import chain_dtype, float64_remark
@@ -206,6 +206,8 @@ class Target:
         Whether chains start at the uniform distribution.
     inputs : Inputs
         What the result says of the files.
+    cases : Tensor or None, shape [N]
+        The numbers of the different images, where some of them are copies.
     """
 
     model: UnnormalizedModel
@@ -216,6 +218,7 @@ class Target:
     exact: bool
     uniform_start: bool
     inputs: Inputs
+    cases: Tensor | None = None
 
     @property
     def estimated(self) -> bool:
@@ -251,7 +254,9 @@ def target_of(
     if dtype != torch.float32:
         model = model.to(dtype=dtype)
     exact = exact and model.enumerated_units <= EXACT_UNITS and model.is_exact(len(rows))
-    return Target(model, rows, weights, train, dtype, exact, uniform_start, inputs)
+    return Target(
+        model, rows, weights, train, dtype, exact, uniform_start, inputs, copies_among(rows)
+    )
 
 
 def enumerate_target(target: Target) -> Evaluation:
@@ -262,11 +267,18 @@ def enumerate_target(target: Target) -> Evaluation:
         log_p = double.exact_log_unnormalized(target.rows)
     rounding = target.model.largest_rounding
     average = average_of(
-        log_p, Uncertain(log_z), target.weights, too_high=rounding, too_low=rounding
+        log_p,
+        Uncertain(log_z),
+        target.weights,
+        cases=target.cases,
+        too_high=rounding,
+        too_low=rounding,
     )
     doubts = impossible(average)
     mean = weighted_mean(log_p - log_z, target.weights).item()
     error = weighted_std_error(log_p - log_z, target.weights)
+    if target.cases is not None:
+        error = average.image_std_error
     return _evaluation(
         target,
         average,
@@ -379,9 +391,17 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
     lost = _lost_by_few_draws(target, unnormalized.values, start.generator)
     doubts = impossible(average)
     bound = None
+    bound_error = 0.0
     if hidden is not None:
-        below = target.model.variational_bound(target.rows, start.generator)
+        if target.model.bound_is_proven:
+            below = target.model.variational_bound(target.rows, start.generator)
+        else:
+            draws = cast("DBN", target.model).bound_draws(target.rows, start.generator)
+            below = draws.mean(1)
+            bound_error = _error_of_draws(draws, target.weights)
         bound = weighted_mean(below - finished.known_log_z.value, target.weights).item()
+        # The draws of the bound are few, and can put it above the estimate by chance.
+        bound = min(bound, average.mean)
         if finished.tempering is not None:
             doubts += hidden.doubts(finished.tempering.samples)
     remarks: tuple[str, ...] = ()
@@ -399,8 +419,17 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
         effort=replace(effort, tempering_steps=tempering_steps),
         seed=start.seed,
         variational_bound=bound,
+        variational_bound_error=bound_error,
         **vars(finished),
     )
+
+
+def _error_of_draws(draws: Tensor, weights: Tensor | None) -> float:
+    """Standard error of the average over rows of the mean of their draws [N, draws]."""
+    of_rows = draws.var(1) / draws.shape[1]
+    if weights is None:
+        weights = torch.ones_like(of_rows)
+    return math.sqrt((weights.square() @ of_rows).item()) / weights.sum().item()
 
 
 def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormalized) -> ImageAverage:
@@ -412,6 +441,7 @@ def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormaliz
         unnormalized.values,
         log_z,
         target.weights,
+        cases=target.cases,
         too_high=rounding,
         too_low=rounding + unnormalized.missing,
     )
@@ -441,6 +471,13 @@ def _evaluation(
     """An evaluation with what is known in every case, and with its other results."""
     baselines = baselines_of(target.rows, target.train, target.weights)
     behind = baselines.remarks_on(average)
+    if target.cases is not None:
+        different = int(target.cases.max()) + 1
+        remarks = (
+            f"Of the {len(target.rows):,} test images {different:,} are different. Copies are one "
+            "case, so that an interval for other images rests on the different ones.",
+            *remarks,
+        )
     return Evaluation(
         num_visible=target.model.num_visible,
         num_hidden=sum(target.model.hidden_layers),
@@ -452,6 +489,7 @@ def _evaluation(
         worse_than_baseline=bool(behind),
         known_images=baselines.images_in_training(target.rows, target.train),
         weights=target.weights,
+        cases=target.cases,
         unnormalized=unnormalized,
         inputs=target.inputs,
         **results,

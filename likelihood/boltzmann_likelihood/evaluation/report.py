@@ -205,9 +205,15 @@ def _average(evaluation: Evaluation) -> list[str]:
     if evaluation.variational_bound is not None:
         lines.append(
             f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.unnormalized.missing:.2f}; variational lower bound "
-            f"{evaluation.variational_bound:.2f}"
+            f"{evaluation.variational_bound:.2f}{_error_of_bound(evaluation)}"
         )
     return lines
+
+
+def _error_of_bound(evaluation: Evaluation) -> str:
+    """The standard error of a bound that is itself an average over draws."""
+    error = evaluation.variational_bound_error
+    return f" (standard error {error:.2f})" if error > 0 else ""
 
 
 def _draws(evaluation: Evaluation) -> str:

@@ -265,8 +265,14 @@ class Evaluation(Printed, FinishedRuns):
         ln p*(v) of the test images, and how well their average is known.
     variational_bound : float or None
         The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
+        It is never above the estimate.
+    variational_bound_error : float
+        Its standard error from the draws alone; 0 where it is proven, as for a DBM.
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
+    cases : Tensor or None, shape [N]
+        The numbers of the different images, where some of them are copies; None if there are no
+        copies.
     inputs : Inputs
         How the images became binary, what the model was read from, and what of the files was
         changed or not used.
@@ -304,7 +310,9 @@ class Evaluation(Printed, FinishedRuns):
     seed: int | None = None
     unnormalized: LogUnnormalized = field(compare=False)
     variational_bound: float | None = None
+    variational_bound_error: float = 0.0
     weights: Tensor | None = field(default=None, compare=False)
+    cases: Tensor | None = field(default=None, compare=False)
     inputs: Inputs
 
     @property
