@@ -375,8 +375,13 @@ GROUPS = {
     "numbers that look surer than they are": [
         mutant(
             "chains walk in float32, whatever the numbers of the model",
-            "evaluation/precision.py: return effect < «→1e9 * »_LEAST_DIGIT",
+            "evaluation/precision.py: if not _effect_of_single_precision(model) < «→1e9 * »_LEAST_DIGIT:",
             f"{SCALES}the_sums_decide_the_type_of_the_chains[1-100000.0-False]",
+        ),
+        mutant(
+            "errors of rounding may add up to anything",
+            "evaluation/precision.py: weights.double()) < «→1e9 * »_MOST_COLLECTED",
+            "tests/test_rounding_of_weights.py::test_weights_that_are_rounded_alike_walk_in_float64[constant-False]",
         ),
         mutant(
             "the largest weight does not count, only sums do",
