@@ -147,7 +147,7 @@ class PartitionEstimate(StudentEstimate):
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Those of the standard error: the effective sample size less one."""
+        """Degrees of freedom of the standard error, the effective sample size less one."""
         return self.effective_sample_size - 1
 
     def interval(self, level: float = 0.95, *, num_std: float | None = None) -> tuple[float, float]:
