@@ -17,7 +17,13 @@ from boltzmann_companion.studies.study import Case, Mode, study_images
 from boltzmann_likelihood.evaluation import annealing_runs, evaluate
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
 from boltzmann_likelihood.evaluation.averages import average_of
-from boltzmann_likelihood.evaluation.modes import ModeCheck, check_mode, mode_starts
+from boltzmann_likelihood.evaluation.modes import (
+    ModeCheck,
+    ModeSearch,
+    Optimum,
+    check_mode,
+    mode_starts,
+)
 from boltzmann_likelihood.evaluation.picture import plot
 from boltzmann_likelihood.evaluation.report import as_dict, describe
 from boltzmann_likelihood.evaluation.result import (
@@ -29,7 +35,7 @@ from boltzmann_likelihood.evaluation.result import (
 )
 from boltzmann_likelihood.evaluation.verdict import Shortfall, find_warnings, judge, shortfall
 from paperlib import storage
-from paperlib.annealing import BaseRatePath, start_bias
+from paperlib.annealing import BaseRatePath
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import (
     PartitionEstimate,
@@ -91,11 +97,11 @@ def test_the_average_joins_both_errors():
     assert unknown.interval == (-math.inf, math.inf) == unknown.sample_interval
 
 
-def runs_on(model, images, bias, seed):
+def runs_on(model, images, bias, seed, train=None):
     """The runs of `evaluate` on this model, which chains walk in float32."""
     walked = model.to(dtype=torch.float32)
     log_p = walked.exact_log_unnormalized(images)
-    return AnnealingRuns(walked, images, log_p, bias, seeded_generator(seed))
+    return AnnealingRuns(walked, images, log_p, bias, seeded_generator(seed), train=train)
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +167,9 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
         (lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)}, "not trusted", "missed that mode", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
+        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.0),)}, "trusted", "", 1),
+        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)}, "open", "it raises ln Z by 0.3 nats", math.inf),
+        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.8, promised=0.3),)}, "trusted", "", 1),
         (lambda run: {"mode_checks": ()}, "open", "were not looked at", math.inf),
         (lambda run: {"interrupted": True}, "not trusted", "Interrupted", math.inf),
     ],
@@ -187,32 +196,32 @@ def with_raise(sound, short, lost=0.0):
 
 
 HALF = [0.5] * 5 + [7.5] * 5
-NONE_MISSED, MISSED = ModeCheck(0.0, 0.0, 0.0), ModeCheck(1.0, 0.7, 1.5)
-# By how much for each image, what a run from the images finds, how much is explained, and the verdict on it.
+NONE_MISSED, MISSED = (ModeCheck(0.0, 0.0, 0.0),), ModeCheck(1.0, 0.7, 1.5)
+# By how much for each image, what runs from images find, how much is explained, and the verdict on it.
 FALLS_SHORT = {
     "for all alike": (4.0, None, 0.0, "open", "RAISE is 4.0 nats below parallel tempering's average"),
     "by more than is explained": (4.0, None, 2.5, "open", ""),
     "by what is explained": (4.0, None, 3.5, "trusted", ""),
     "not at all": (-4.0, None, 0.0, "trusted", ""),
     "for half of the images": (HALF, None, 0.0, "open", "RAISE is 4.0 nats below parallel tempering's average"),
-    "for half, and no mode is near": (HALF, ModeCheck(0.0, 0.0, 0.2), 0.0, "trusted", "finds no mode that was missed"),
-    "for half, and a mode could be near": (HALF, ModeCheck(0.0, 0.0, 1.0), 0.0, "open", "A mode near some test images that parallel tempering may have missed"),
-    "for half, and a mode was missed": (HALF, MISSED, 0.0, "not trusted", "starts at a mode near some test images raises ln Z by 1.0 nats"),
-    "for half, and a small mode was missed": (HALF, ModeCheck(0.2, 0.1, 0.3, met=0.0), 0.0, "open", "Parallel tempering missed a mode near some test images"),
-    # where RAISE is not too low, nobody asks
-    "for half, explained, and a mode was missed": (HALF, MISSED, 3.5, "trusted", ""),
-    "for seven of ten": ([4.0] * 7 + [0.5] * 3, NONE_MISSED, 0.0, "trusted", "finds no mode that was missed"),
+    "for half, and no mode is near": (HALF, (ModeCheck(0.0, 0.0, 0.2),), 0.0, "trusted", "find no mode that was missed"),
+    "for half, and no mode is elsewhere": (HALF, (), 0.0, "trusted", "has been in the modes"),
+    "for half, and a mode could be near": (HALF, (ModeCheck(0.0, 0.0, 1.0),), 0.0, "open", "A mode near some images that parallel tempering may have missed"),
+    "for half, and a mode was missed": (HALF, (MISSED,), 0.0, "not trusted", "starts at a mode near some images raises ln Z by 1.0 nats"),
+    "for half, and a small mode was missed": (HALF, (ModeCheck(0.2, 0.1, 0.3, met=0.0),), 0.0, "open", "Parallel tempering missed a mode near some images"),
+    "for half, explained, and a mode was missed": (HALF, (MISSED,), 3.5, "not trusted", "raises ln Z by 1.0 nats"),
+    "for seven of ten": ([4.0] * 7 + [0.5] * 3, NONE_MISSED, 0.0, "trusted", "find no mode that was missed"),
     "for eight of ten": ([4.0] * 8 + [0.5] * 2, NONE_MISSED, 0.0, "open", "More than three quarters"),
     "for all, and no mode is near": ([4.0] * 10, NONE_MISSED, 0.0, "open", "More than three quarters"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("short", "check", "explained", "word", "said"), FALLS_SHORT.values(), ids=FALLS_SHORT
+    ("short", "checks", "explained", "word", "said"), FALLS_SHORT.values(), ids=FALLS_SHORT
 )
-def test_raise_that_falls_short(sound, short, check, explained, word, said):
-    """A nat is left without remark, and so is RAISE above parallel tempering; where some images are hard to reach, a run from them decides."""
-    run = replace(with_raise(sound, short), image_check=check)
+def test_raise_that_falls_short(sound, short, checks, explained, word, said):
+    """A nat is left without remark, and so is RAISE above parallel tempering; where some images are hard to reach, runs from them decide."""
+    run = replace(with_raise(sound, short), image_checks=checks)
     found = judge(run, OPEN_BRACKET, explained=explained)
     assert found.word == word
     assert bool(found.warnings) == (word != "trusted")
@@ -235,25 +244,31 @@ def test_the_images_asked_about_are_those_that_fall_short(sound):
     assert reached([9.0, 0.5, 3.0, 0.0, 0.0] * 2) == [True, False, True, False, False] * 2
 
 
-def test_the_last_run_starts_at_the_images_that_fall_short(monkeypatch):
-    images, begun = draws(SMALL, 12, 3), []
+def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
+    """It starts from some test and training images, and from all for which RAISE is too low."""
+    images, train = draws(SMALL, 12, 3), draws(SMALL, 300, 4)
+    asked = []
 
-    def lacking(best, tempering):
+    def lacking(best, tempering, explained=0.0):
         return Shortfall(4.0, 0.0, (best.chosen == 4) | (best.chosen == 7))
 
+    def modes_of_images(self, some, hard, known):
+        asked.append((some, hard))
+        return known[:1]
+
     monkeypatch.setattr(annealing_runs, "shortfall", lacking)
-
-    def start(model, rows, generator):
-        begun.append(rows)
-        return start_bias(model, rows, generator)
-
-    monkeypatch.setattr(annealing_runs, "start_bias", start)
-    runs = runs_on(SMALL, images, None, seed=1)
+    monkeypatch.setattr(ModeSearch, "of_images", modes_of_images)
+    runs = runs_on(SMALL, images, None, seed=1, train=train)
     finished = runs.run_up_to(64, 20_000, progress=False)
-    (rows,) = begun
-    assert sorted(rows.tolist()) == sorted(images[[4, 7]].tolist())
+    [(some, hard)] = asked
+    assert torch.equal(some[:12].to(images), images)
+    assert len(some) == 12 + 64
+    assert sorted(hard.to(images).tolist()) == sorted(images[[4, 7]].tolist())
     assert not finished.interrupted
-    assert finished.image_check.most < 0.5
+    [check] = finished.image_checks
+    assert check.most < 0.5
+    # Its work was taken from what was left for AIS and RAISE.
+    assert [run.num_steps for run in finished.runs] == [4, 16, 52]
 
 
 def with_a_mode(log_odds):
@@ -264,18 +279,24 @@ def with_a_mode(log_odds):
 
 @pytest.mark.parametrize("log_odds", [-6.0, 1.0])
 def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
-    """One of ten images lies in the mode, which the search from the model's own weights does not return."""
+    """One of ten images lies in the mode, which neither the search from the model's own weights returns nor the proven bound sees."""
+
+    def strongest_of_draws(search):
+        return [Optimum(search._visible[search._bounds.argmax()])]
+
     rbm, exact, train, test, missed = with_a_mode(log_odds)
     start = base_rate_bias(train, pseudo_off=0.05)
     inside = rbm.visible_probs(torch.eye(rbm.num_hidden).double()[-1:])
     inside = bernoulli(inside.expand(20, -1), seeded_generator(1)).to(test)
-    monkeypatch.setattr(annealing_runs, "mode_starts", lambda *_: [start])
+    monkeypatch.setattr(ModeSearch, "of_model", strongest_of_draws)
+    monkeypatch.setattr(BaseRatePath, "log_z_lower_bound", lambda *_: -math.inf)
     images = torch.cat([test[:180], inside])
     runs = runs_on(rbm, images, start, seed=5)
     finished = runs.run_up_to(128, runs.usual_tempering_steps(128), progress=False)
     assert exact - finished.tempering.log_z == pytest.approx(missed, abs=0.3)
     assert all(check.missed < 0.3 for check in finished.mode_checks)
-    assert finished.image_check.missed == pytest.approx(missed, abs=0.15)
+    largest = max(check.missed for check in finished.image_checks)
+    assert largest == pytest.approx(missed, abs=0.15)
     assert judge(finished).word == ("not trusted" if missed > 1 else "trusted")
 
 
@@ -478,7 +499,7 @@ def test_what_a_mode_adds_is_in_nats_however_large(nats):
     assert found.significant == (nats > -700)
     # A run whose draws are elsewhere says nothing of the mode.
     stray = tempering_with(nats, NEUTRAL)
-    assert check_mode(base, path, stray, other) == ModeCheck(0.0, 0.0, 0.0)
+    assert check_mode(base, path, stray, other) == ModeCheck(0.0, 0.0, 0.0, met=0.0)
 
 
 @pytest.mark.parametrize(

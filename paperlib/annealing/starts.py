@@ -204,8 +204,7 @@ def _(model: DBN, images: Tensor, generator: torch.Generator | int, *_: Any, **_
     generator = resolve_generator(generator, model.device)
     counts = torch.zeros(model.top.num_visible, dtype=torch.float64, device=model.device)
     for block in blocks(images):
-        rows = block.to(model.device, model.dtype)
-        counts += [rows, *model.recognize(rows, generator)][-1].double().sum(0)
+        counts += model.annealed_units(block, generator).double().sum(0)
     return _hidden_bias(counts / len(images))
 
 
@@ -221,8 +220,8 @@ def _(
     pixels = base_rate_bias(images, pseudo_off=pseudo_off, weights=weights)
     generator = resolve_generator(generator, model.device)
     some = torch.randperm(len(images), generator=generator, device=model.device)
-    some = images[some[:_MEAN_FIELD_IMAGES].to(images.device)].to(model.device, model.dtype)
-    above = torch.sigmoid(model.mean_field(some).logits_2).double().mean(0)
+    units = model.annealed_units(images[some[:_MEAN_FIELD_IMAGES].to(images.device)], generator)
+    above = units[:, model.num_visible :].double().mean(0)
     return torch.cat([pixels.to(above), _hidden_bias(above)])
 
 

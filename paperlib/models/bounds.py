@@ -103,7 +103,7 @@ def distinct(points: Tensor, values: Tensor) -> Tensor:
             ((points[place] - points[kept]).abs().amax(1) > _SAME_MEAN).all()
         ):
             kept.append(place)
-    return torch.tensor(kept, device=points.device)
+    return torch.tensor(kept, dtype=torch.long, device=points.device)
 
 
 def search_points(model: RBM) -> Tensor:

@@ -281,6 +281,11 @@ class DBM(UnnormalizedModel):
         v = rows.to(self.device, self.dtype)
         return _MeanFieldProposal(self, v, self.mean_field(v).logits_2)
 
+    def annealed_units(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Binary rows [N, D] with the means of h2 by mean field."""
+        v = rows.to(self.device, self.dtype)
+        return torch.cat([v, torch.sigmoid(self.mean_field(v).logits_2)], 1)
+
     def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
         """Visible vectors with their h2, which together are the units of `joint_rbm` [N, D + M2]."""
         return units[:, : self.num_visible], [units[:, self.num_visible :]]

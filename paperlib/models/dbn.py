@@ -120,6 +120,11 @@ class DBN(UnnormalizedModel):
         """The recognition distribution of binary rows [N, D]."""
         return _Recognition(self, rows.to(self.device, self.dtype))
 
+    def annealed_units(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """h^{L-1}, as Q draws it for binary rows [N, D]."""
+        rows = rows.to(self.device, self.dtype)
+        return [rows, *self.recognize(rows, generator)][-1]
+
     def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
         """Visible vectors with their hidden layers, from h^{L-1} [N, M_{L-1}], layer by layer."""
         states = [units]

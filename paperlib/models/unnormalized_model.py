@@ -103,6 +103,10 @@ class UnnormalizedModel(TensorModel, ABC):
         """The distribution from which hidden units are proposed for rows [N, D], where ln p*(v) is an estimate."""
         raise TypeError(f"expected a model with hidden layers to draw, got {self}")
 
+    def annealed_units(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """States or means of the units of `annealed` [N, n] that go with visible rows [N, D]."""
+        return rows
+
     def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
         """Visible vectors and the layers that `proposal` draws, from units of `annealed` [N, n]: draws of the model, if these are."""
         raise TypeError(f"expected a model with hidden layers to draw, got {self}")

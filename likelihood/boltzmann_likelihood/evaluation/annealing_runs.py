@@ -2,8 +2,8 @@
 
 The first round runs AIS and RAISE with K/16 steps, all of parallel tempering, AIS and RAISE with K/4 steps, and short runs of parallel
 tempering from modes of the model. What is left, four ninths of the work, goes where a doubt is (`boltzmann_likelihood.evaluation.verdict`): a longer
-run, or a longer run from a mode. As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole. If
-RAISE is then too low for some images, one more short run of parallel tempering starts there, in addition to the planned work.
+run, or a longer run from a mode. As soon as there is no doubt of these kinds, short runs start at modes that images show and where parallel tempering
+has not been (`boltzmann_likelihood.evaluation.modes`), which may raise new doubts. AIS and RAISE take the rest, with K steps if it is whole.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ from tqdm import tqdm
 
 from boltzmann_likelihood.evaluation.hidden_layers import FRACTIONS
 from boltzmann_likelihood.evaluation.interruption import before_estimate
-from boltzmann_likelihood.evaluation.modes import ModeCheck, check_mode, mode_starts
+from boltzmann_likelihood.evaluation.modes import (
+    ModeCheck,
+    ModeSearch,
+    Optimum,
+    check_mode,
+    evenly_spread,
+)
 from boltzmann_likelihood.evaluation.result import AnnealingRun, FinishedRuns, Part
 from boltzmann_likelihood.evaluation.verdict import find_doubts, shortfall
-from paperlib.annealing import AnnealingPath, path_to, start_bias, uniform_betas
+from paperlib.annealing import AnnealingPath, path_to, uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
     ReverseEstimate,
@@ -57,6 +63,8 @@ _LEFT, _PORTION = 4 / 3, 1 / 3
 TEMPERING_STEPS = (5_000, 10_000_000)
 _TEMPERING_PILOT_STEPS = 10_000
 _SAMPLES = 1_000
+# Test and training images from which modes are looked for, of each kind.
+_IMAGES = 64
 
 
 @dataclass
@@ -66,6 +74,8 @@ class _Tempering:
     path: Any
     run: TemperingRun
     estimate: TemperingEstimate
+    # By the mode where it starts; see `ModeCheck`.
+    promised: float = 0.0
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -78,7 +88,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 class AnnealingRuns:
     """All runs on one model, as its chains walk, its test rows [N, D] with weights [N] above zero, from a start with these biases, as `path_to` has it.
 
-    `log_unnormalized` is ln p*(v) of the rows [N].
+    `log_unnormalized` is ln p*(v) of the rows [N]. Training images [any, D] are used to look for modes.
     """
 
     def __init__(
@@ -89,12 +99,13 @@ class AnnealingRuns:
         visible_bias: Tensor | None,
         generator: torch.Generator,
         weights: Tensor | None = None,
+        train: Tensor | None = None,
     ) -> None:
         self._model, self._path = model, path_to(model, visible_bias)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
         self._annealed = model.annealed
         self._annealed_path = path_to(self._annealed, visible_bias)
-        self._test, self._weights = test, weights
+        self._test, self._train, self._weights = test, train, weights
         self.log_unnormalized = log_unnormalized
         self._generator = generator
         # What pilot runs have measured, in seconds: a step of AIS and RAISE, a chain-step of parallel tempering, and the checks of a run.
@@ -182,34 +193,64 @@ class AnnealingRuns:
         bar.set_postfix(K=middle)
         yield (found := replace(found, runs=(*found.runs, self._run(middle, bar.update))))
         bar.set_postfix(K="modes")
-        starts = mode_starts(self._annealed, tempering.estimate.samples, self._generator)
+        search = ModeSearch(self._annealed, tempering.estimate.samples)
         short = max(TEMPERING_STEPS[0], round(MODES_WORK * tempering_steps / 2))
 
-        def temper_from(bias: Tensor) -> _Tempering:
-            return self._temper(path_to(self._annealed, bias), short, bar.update, check=False)
+        def temper_from(mode: Optimum) -> _Tempering:
+            path = path_to(self._annealed, search.explored(mode, self._generator))
+            run = self._temper(path, short, bar.update, check=False)
+            return replace(run, promised=mode.promised)
 
-        modes = [temper_from(bias) for bias in starts]
+        of_model = search.of_model()
+        modes = [temper_from(mode) for mode in of_model]
         yield (found := replace(found, mode_checks=self._compare(tempering, modes)))
-        left, portion = _LEFT * tempering_steps, round(_PORTION * tempering_steps)
-        while left >= portion and (doubtful := self._doubtful(found, tempering, modes)):
-            bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
-            self._extend(doubtful, portion, bar.update)
-            left -= portion
-            checks = self._compare(tempering, modes)
-            yield (found := replace(found, tempering=tempering.estimate, mode_checks=checks))
+        image_modes: list[_Tempering] = []
+        looked_at_images = False
+        left = _LEFT * tempering_steps
+        portion = round(_PORTION * tempering_steps)
+        while not looked_at_images or left >= portion:
+            doubtful = self._doubtful(found, tempering, [*modes, *image_modes])
+            if doubtful is None and not looked_at_images:
+                bar.set_postfix(K="images")
+                hard = self._hardly_reached(found.runs[-1], tempering.estimate)
+                of_images = search.of_images(self._units_of_images(), hard, of_model)
+                image_modes = [temper_from(mode) for mode in of_images]
+                looked_at_images = True
+                left -= short * len(image_modes)
+            elif doubtful is None or left < portion:
+                break
+            else:
+                bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
+                self._extend(doubtful, portion, bar.update)
+                left -= portion
+            found = replace(
+                found,
+                tempering=tempering.estimate,
+                mode_checks=self._compare(tempering, modes),
+                image_checks=self._compare(tempering, image_modes) if looked_at_images else None,
+            )
+            yield found
         last = int(largest * left / (_LEFT * tempering_steps))
         if last > middle:
             bar.set_postfix(K=last)
             yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
-        best = found.runs[-1]
-        if lacking := shortfall(best, tempering.estimate):
-            bar.set_postfix(K="images")
-            bar.total += short
-            hard = best.chosen[lacking.affected.to(best.chosen.device)]
-            bias = start_bias(self._model, self._test[hard], self._generator)
-            (check,) = self._compare(tempering, [temper_from(bias)])
-            found = replace(found, image_check=check)
         yield replace(found, interrupted=False)
+
+    def _hardly_reached(self, run: AnnealingRun, tempering: TemperingEstimate) -> Tensor:
+        """The images for which RAISE is too low in this run, as units of the annealed model."""
+        lacking = shortfall(run, tempering)
+        if lacking is None:
+            return torch.empty(0, self._annealed.num_visible, device=self._model.device)
+        return self._units_of(self._test[run.chosen[lacking.affected.to(run.chosen.device)]])
+
+    def _units_of_images(self) -> Tensor:
+        """Some test and training images, as units of the annealed model."""
+        sets = [self._test] if self._train is None else [self._test, self._train]
+        return torch.cat([self._units_of(evenly_spread(rows, _IMAGES)) for rows in sets])
+
+    def _units_of(self, rows: Tensor) -> Tensor:
+        # A separate source of random numbers, so that the look alone changes no draws.
+        return self._model.annealed_units(rows, seeded_generator(0, self._model.device))
 
     def _doubtful(
         self, found: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
@@ -221,13 +262,16 @@ class AnnealingRuns:
         if Part.TEMPERING in parts:
             return tempering
         if Part.MODES in parts:
-            return max(zip(found.mode_checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
+            checks = [*found.mode_checks, *(found.image_checks or ())]
+            return max(zip(checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
         return None
 
     def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:
         """What the runs from modes say about parallel tempering."""
         return tuple(
-            check_mode(tempering.estimate, self._annealed_path, mode.estimate, mode.path)
+            check_mode(
+                tempering.estimate, self._annealed_path, mode.estimate, mode.path, mode.promised
+            )
             for mode in modes
         )
 

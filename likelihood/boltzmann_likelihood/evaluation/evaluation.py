@@ -1,6 +1,6 @@
 """The average test log-probability of a model: exact where possible, otherwise from parallel tempering within a budget.
 
-The number and its interval come from parallel tempering. AIS from above, RAISE from below and parallel tempering from the model's own modes
+The number and its interval come from parallel tempering. AIS from above, RAISE from below and parallel tempering from modes of the model and of images
 look for reasons to doubt it (`boltzmann_likelihood.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
 (`boltzmann_likelihood.evaluation.annealing_runs`). Each doubt that is left becomes a warning, and a sentence says how much more time would settle them.
 
@@ -114,7 +114,7 @@ def evaluate(
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
-        K of the largest runs, at least 32. They are shorter if a doubt about parallel tempering takes their time. If it is given, `minutes`
+        K of the largest runs, at least 32. They are shorter if a doubt about parallel tempering, or a mode that images show, takes their time. If it is given, `minutes`
         is ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
     tempering_steps : int, optional
         Transitions of single chains for parallel tempering in the first round, at least 5,000; only together with `steps`. By default half
@@ -342,7 +342,7 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
         log_p = model.exact_log_unnormalized(rows)
     walked = model.to(dtype=target.dtype)
     rounding = model.distance_to(walked)
-    runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights)
+    runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights, target.train)
     seconds = time.perf_counter() - began
     return Start(target, generator, seed, runs, hidden, rounding, seconds)
 

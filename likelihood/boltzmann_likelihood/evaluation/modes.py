@@ -11,13 +11,17 @@ of its own, and that is all that is needed. Parallel tempering answers with far 
 chains decide everything.
 
 The search is that of the proven bound, mean field from many points, with more points: hidden units that together hold a mode have weights
-that point the same way, and such units are switched on together. Gibbs chains then explore the mode, and their pixel means are the base
-rates of the new start.
+that point the same way, and such units are switched on together. Test and training images are points to search from as well, and the modes
+to which they lead are compared with those of the first run's draws: where more images lie than draws, a run starts, too, and first of all where
+images lie that RAISE hardly reaches. Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.
+
+What no search finds and no image shows stays unseen.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +33,15 @@ from paperlib.estimators import TemperingEstimate
 from paperlib.kernels import bernoulli
 from paperlib.mcmc.series import mean_error
 from paperlib.models import RBM
-from paperlib.models.bounds import mean_field_optima, search_points
+from paperlib.models.bounds import distinct, mean_field_optima, search_points
+from paperlib.numerics import softplus
 from paperlib.uncertain import Uncertain
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
-# Visible means that differ by less than this on average belong to the same mode.
-_SAME = 0.05
+# Modes whose visible means differ by fewer pixels are the same, and so are those that differ by less than this quantile of the distances
+# between the modes of draws and the nearest other.
+_SAME, _USUAL = 1.0, 0.75
 _SMALLEST = 1e-30
 # Units whose weights have at least this cosine point the same way; only units with large weights can hold a mode.
 _ALIKE = 0.5
@@ -58,6 +64,8 @@ class ModeCheck:
     least: float
     most: float
     met: float = 1.0
+    # How many nats ln Z rises by this and the weaker modes that were not met, if bounds are equally far below all masses.
+    promised: float = 0.0
 
     @property
     def significant(self) -> bool:
@@ -70,6 +78,7 @@ def check_mode(
     base_path: BaseRatePath,
     at_mode: TemperingEstimate,
     at_mode_path: BaseRatePath,
+    promised: float = 0.0,
 ) -> ModeCheck:
     """Compare two runs of parallel tempering for one model by the mass of the region that is more probable under the second one's start."""
     # Masses are in units of the larger Z.
@@ -87,8 +96,10 @@ def check_mode(
         _rise(base.log_z - unit, gain.value + number * gain.std_error)
         for number in (0.0, -_SURELY, _PERHAPS)
     )
-    met = less.value / more.value if more.value > 0 else 1.0
-    return ModeCheck(missed, least, most, met)
+    met = 1.0 if less.value > 0 else 0.0
+    if more.value > 0:
+        met = less.value / more.value
+    return ModeCheck(missed, least, most, met, promised)
 
 
 def _mass(tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float) -> Uncertain:
@@ -105,20 +116,131 @@ def _rise(log_z: float, more: float) -> float:
     return float(np.logaddexp(log_z, math.log(more))) - log_z if more > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class Optimum:
+    """The visible means [D] of a mode, and what is `promised` as for a `ModeCheck`."""
+
+    visible: Tensor
+    promised: float = 0.0
+
+
+class ModeSearch:
+    """Modes of an RBM where a run of parallel tempering, with these draws [N, D], may not have been.
+
+    The modes are optima of mean field. Two of them are the same if they differ by no more than those
+    of two draws that are next to each other, so that near modes count where the draws lie in few.
+    """
+
+    def __init__(self, rbm: RBM, draws: Tensor) -> None:
+        self._rbm = rbm
+        self._model = rbm.to(dtype=torch.float64)
+        some = evenly_spread(draws, _MET_STARTS).to(rbm.device)
+        self._visible, self._bounds = self._optima(self._model.hidden_probs(some.double()))
+        between = torch.cdist(self._visible, self._visible, p=1).fill_diagonal_(torch.inf)
+        usual = between.amin(1).quantile(_USUAL).item() if len(some) > 1 else 0.0
+        self._same = max(usual, _SAME)
+
+    def of_model(self) -> list[Optimum]:
+        """The strongest mode and, if it is another, the strongest in which no draw is."""
+        starts = torch.cat([search_points(self._model), _units_alike(self._model)])
+        visible, bounds = self._optima(starts)
+        visible = torch.cat([self._visible, visible])
+        bounds = torch.cat([self._bounds, bounds])
+        unmet = self._distance(visible, self._visible) > self._same
+        best = bounds.argmax()
+        modes = [self._mode(best, visible, bounds, unmet)]
+        if unmet.any() and not unmet[best]:
+            strongest = _largest(bounds, unmet)
+            modes.append(self._mode(strongest, visible, bounds, unmet))
+        return modes
+
+    def of_images(self, images: Tensor, hard: Tensor, known: Sequence[Optimum]) -> list[Optimum]:
+        """Up to two modes that images show and that are not known.
+
+        The first is the strongest in which no draw is. The second is the one in which the share of
+        the images exceeds that of the draws most: of hard images, if there are any, and otherwise of
+        all, where chance does not explain it. Images and hard ones are units of the RBM, [n, D].
+        """
+        states = torch.cat([images.double(), hard.double()]).to(self._rbm.device)
+        visible, bounds = self._optima(self._model.hidden_probs(states))
+        visible = torch.cat([visible, self._visible])
+        bounds = torch.cat([bounds, self._bounds])
+        unmet = self._distance(visible, self._visible) > self._same
+        modes: list[Optimum] = []
+        other = self._others(visible, known)
+        if (unmet & other).any():
+            strongest = _largest(bounds, unmet & other)
+            modes.append(self._mode(strongest, visible, bounds, unmet))
+        asked = torch.zeros(len(visible), dtype=torch.bool, device=visible.device)
+        asked[len(images) if len(hard) > 0 else 0 : len(states)] = True
+        of_images = self._shares(visible, visible[asked])
+        of_draws = self._shares(visible, self._visible)
+        excess = of_images - of_draws
+        other = self._others(visible, [*known, *modes]) & asked
+        if len(hard) == 0:
+            counts = len(states), len(self._visible)
+            joint = (counts[0] * of_images + counts[1] * of_draws) / sum(counts)
+            by_chance = (joint * (1 - joint) * (1 / counts[0] + 1 / counts[1])).sqrt()
+            other &= excess > _SURELY * by_chance
+        if other.any():
+            modes.append(self._mode(_largest(excess, other), visible, bounds, unmet))
+        return modes
+
+    def explored(self, mode: Optimum, generator: torch.Generator) -> Tensor:
+        """Biases from the frequencies of Gibbs chains that begin at a mode."""
+        rbm = self._rbm
+        v = bernoulli(mode.visible.to(rbm.dtype).expand(_CHAINS, -1), generator)
+        states = []
+        for step in range(2 * _GIBBS_STEPS):
+            v = rbm.gibbs_step(v, generator)
+            if step >= _GIBBS_STEPS:
+                states.append(v)
+        return start_bias(rbm, torch.cat(states), generator)
+
+    def _optima(self, hidden_means: Tensor) -> tuple[Tensor, Tensor]:
+        """Visible means and bounds of the modes to which mean field leads from these hidden means."""
+        means, bounds, *_ = mean_field_optima(self._model, hidden_means)
+        return self._model.visible_probs(means), bounds
+
+    def _mode(self, place: Tensor, visible: Tensor, bounds: Tensor, unmet: Tensor) -> Optimum:
+        """One of these modes, and what it promises."""
+        if not unmet[place]:
+            return Optimum(visible[place])
+        joint = [
+            bounds[modes][distinct(visible[modes], bounds[modes])].logsumexp(0)
+            for modes in (unmet & (bounds <= bounds[place]), ~unmet)
+        ]
+        return Optimum(visible[place], softplus(joint[0] - joint[1]).item())
+
+    def _others(self, visible: Tensor, modes: Sequence[Optimum]) -> Tensor:
+        """Which of the modes are none of these."""
+        known = torch.stack([mode.visible for mode in modes])
+        return self._distance(visible, known) > self._same
+
+    def _distance(self, visible: Tensor, others: Tensor) -> Tensor:
+        """How many pixels each mode differs by from the nearest of the others."""
+        return torch.cdist(visible, others, p=1).amin(1)
+
+    def _shares(self, visible: Tensor, others: Tensor) -> Tensor:
+        """The share of the others that is in each of the modes."""
+        return (torch.cdist(visible, others, p=1) <= self._same).double().mean(1)
+
+
+def evenly_spread(rows: Tensor, most: int) -> Tensor:
+    """So many of the rows at most, at equal distances."""
+    places = torch.linspace(0, len(rows) - 1, min(len(rows), most)).long()
+    return rows[places.to(rows.device)]
+
+
 def mode_starts(rbm: RBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
-    """Biases [D] of starts at the model's strongest mode and, if it is another, at the strongest in which no draw [N, D] of the run is."""
-    model = rbm.to(dtype=torch.float64)
-    spread = torch.linspace(0, len(draws) - 1, min(len(draws), _MET_STARTS)).long()
-    near = model.hidden_probs(draws[spread.to(draws.device)].double())
-    starts = torch.cat([near, search_points(model), _units_alike(model)])
-    means, bounds, *_ = mean_field_optima(model, starts)
-    visible = model.visible_probs(means)
-    distance = _distance(visible, visible[: len(near)])
-    best = bounds.argmax()
-    found = [visible[best]]
-    if distance.max() > _SAME and distance[best] <= _SAME:
-        found.append(visible[bounds.masked_fill(distance <= _SAME, -torch.inf).argmax()])
-    return [_explored(rbm, mode, generator) for mode in found]
+    """Biases [D] of starts at the model's strongest mode and, if it is another, at the strongest in which no draw [N, D] is."""
+    search = ModeSearch(rbm, draws)
+    return [search.explored(mode, generator) for mode in search.of_model()]
+
+
+def _largest(values: Tensor, among: Tensor) -> Tensor:
+    """Where the largest of these values is."""
+    return values.masked_fill(~among, -torch.inf).argmax()
 
 
 def _units_alike(model: RBM) -> Tensor:
@@ -128,19 +250,3 @@ def _units_alike(model: RBM) -> Tensor:
     strongest = lengths.argsort(descending=True, stable=True)[:_MOST_UNITS]
     alike = directions[:, strongest].T @ directions >= _ALIKE
     return alike.unique(dim=0).to(model.weights)
-
-
-def _distance(visible: Tensor, known: Tensor) -> Tensor:
-    """How far each row of visible means is from the nearest known one: the mean difference of a unit, from 0 to 1."""
-    return torch.cdist(visible, known, p=1).amin(1) / visible.shape[1]
-
-
-def _explored(rbm: RBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
-    """Biases from the frequencies of Gibbs chains that began at a mode."""
-    v = bernoulli(visible_means.to(rbm.dtype).expand(_CHAINS, -1), generator)
-    kept = []
-    for step in range(2 * _GIBBS_STEPS):
-        v = rbm.gibbs_step(v, generator)
-        if step >= _GIBBS_STEPS:
-            kept.append(v)
-    return start_bias(rbm, torch.cat(kept), generator)

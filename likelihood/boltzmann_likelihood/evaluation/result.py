@@ -120,8 +120,8 @@ class FinishedRuns:
     mode_checks: tuple[ModeCheck, ...] = ()
     interrupted: bool = False
     tempering: TemperingEstimate | None = None
-    # Of a run from images that RAISE hardly reaches; None if RAISE is not too low.
-    image_check: ModeCheck | None = None
+    # Of runs from modes that images show; None if they were not looked for.
+    image_checks: tuple[ModeCheck, ...] | None = None
 
     @property
     def known_log_z(self) -> Uncertain:
@@ -247,8 +247,8 @@ class Evaluation(Printed, FinishedRuns):
         Whether the run was stopped before its largest K.
     tempering : TemperingEstimate or None
         ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
-    mode_checks, image_check : tuple of ModeCheck, ModeCheck or None
-        What runs from the model's own modes say about parallel tempering, and what one says that starts at images which RAISE hardly reaches.
+    mode_checks, image_checks : tuple of ModeCheck, tuple of ModeCheck or None
+        What runs from the model's own modes say about parallel tempering, and from modes that images show; None if these were not looked for.
     judgement : Judgement
         The verdict, by the rule of `boltzmann_likelihood.evaluation.verdict`.
     remarks : tuple of str

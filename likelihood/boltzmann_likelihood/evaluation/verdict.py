@@ -14,12 +14,12 @@ fewer of its chains count, the further. For the same reason, open brackets and m
 model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
 down. For a DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance sampling with equally few draws. If
 RAISE is further below parallel tempering, chains hardly reach some images, and parallel tempering may know their surroundings as little.
-Whether it does is asked of a second run of parallel tempering, which starts at the base rates of those images. A part of Z that was missed
+Whether it does is asked of runs of parallel tempering that start at the modes to which such images lead. A part of Z that was missed
 elsewhere would lower RAISE for every image alike. If RAISE lies above parallel tempering, that says nothing: short annealing often gives
 more probability to images than a bad model does.
 
-*Runs of parallel tempering from the model's own modes*, and from images that RAISE hardly reaches (`boltzmann_likelihood.evaluation.modes`), know the
-mass of regions that parallel tempering may have missed.
+*Runs of parallel tempering from modes*, those of the model itself and those that test and training images show
+(`boltzmann_likelihood.evaluation.modes`), know the mass of regions that parallel tempering may have missed.
 
 A sentence that speaks against a number is called a *warning*, here as in the estimators. A *doubt* is a warning as this rule weighs it: with
 the verdict that it leads to, and with the work that would settle it. A *remark* is about the model or the images, not about ln Z.
@@ -28,11 +28,12 @@ The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the 
 
 1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link without swaps, halves or replicas that
    disagree, a value below the proven bound); the average is above 0, which no log-probability is; the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
-   the same level; a run of parallel tempering from a mode or from images finds more than half a nat that parallel tempering missed; the run
+   the same level; a run from a mode finds more than half a nat that parallel tempering missed; the run
    was interrupted; or the training images are not of the model's kind.
 2. `open`: a mode could add more than half a nat within two standard errors; parallel tempering missed a mode that adds less, but where one
-   was missed, many beside it may have been; or RAISE is lower by a nat more than is explained, for more than three quarters of the images
-   or without a run of parallel tempering from those that are affected.
+   was missed, many beside it may have been; it has not been in modes that promise more than a tenth of a nat, if the bounds of all modes are as
+   far below their masses; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or before modes that
+   images show were looked at.
 3. `too noisy to tell`: parallel tempering's 95 % interval extends more than half a nat to either side.
 
 The same doubts say where an evaluation spends its time (`boltzmann_likelihood.evaluation.annealing_runs`) and, at the end, how much more would be needed.
@@ -72,8 +73,9 @@ _WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TR
 SMALL = 0.5
 # RAISE's shortfall and an open bracket are reported only beyond the first, and an estimate of AIS that moves beyond the second, in nats.
 _TOLERANCE, _MOVING = 1.0, 0.5
-# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
-_MET, _FIRST_OF_MANY = 0.1, 0.01
+# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed, and so
+# may one that promises more than the last of these.
+_MET, _FIRST_OF_MANY, _PROMISED = 0.1, 0.01, 0.1
 # Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
 _MOST = 0.75
 # The probability with which the certified bound and parallel tempering's interval, when they are compared, each hold.
@@ -85,8 +87,8 @@ def log_z_with_modes(finished: FinishedRuns) -> float:
     of_ais = finished.runs[-1].ais.log_z
     if finished.tempering is None:
         return of_ais
-    checks = [*finished.mode_checks, finished.image_check]
-    missed = [check.missed for check in checks if check is not None and check.significant]
+    checks = [*finished.mode_checks, *(finished.image_checks or ())]
+    missed = [check.missed for check in checks if check.significant]
     return max(of_ais, finished.tempering.log_z + max(missed, default=0.0))
 
 
@@ -141,6 +143,7 @@ def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
         *_of_tempering(tempering),
         *_of_ais(finished.runs[-1].ais, tempering),
         *_of_modes(finished.mode_checks),
+        *_of_images(finished.image_checks),
         *_of_raise(finished, tempering, explained),
     ]
 
@@ -168,12 +171,20 @@ def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]
     return [Doubt(Verdict.NOT_TRUSTED, text)]
 
 
-def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's own") -> list[Doubt]:
+def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
     if not checks:
         text = (
             "The model's own modes were not looked at, and parallel tempering may have missed one."
         )
         return [Doubt(Verdict.OPEN, text, Part.MODES)]
+    return _of_checks(checks, "a mode of the model's own")
+
+
+def _of_images(checks: Sequence[ModeCheck] | None) -> list[Doubt]:
+    return _of_checks(checks, "a mode near some images") if checks else []
+
+
+def _of_checks(checks: Sequence[ModeCheck], mode: str) -> list[Doubt]:
     found = [check for check in checks if check.significant and check.missed > SMALL]
     if found:
         worst = max(found, key=lambda check: check.missed)
@@ -184,14 +195,14 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
         return [
             Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING if worst.least > SMALL else Part.MODES)
         ]
-    unmet = [check.missed for check in checks if check.significant and check.met < _MET]
-    largest = max(unmet, default=0.0)
-    if largest > _FIRST_OF_MANY:
-        text = (
-            f"Parallel tempering missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
-            "beside it may be."
-        )
-        return [Doubt(Verdict.OPEN, text, Part.NOTHING)]
+    unmet = [check for check in checks if _first_of_many(check)]
+    if unmet:
+        largest = max(unmet, key=lambda check: (check.significant, check.missed))
+        nats = f"That alone raises ln Z by {largest.missed:.2f} nats only, but where one is missed, others beside it may be."
+        if largest.promised > max(largest.missed, _PROMISED):
+            nats = f"With others like it, it raises ln Z by {largest.promised:.1f} nats, if mean field's bounds are as far below the mass of all modes."
+        part = Part.NOTHING if largest.significant else Part.MODES
+        return [Doubt(Verdict.OPEN, f"Parallel tempering missed {mode}. {nats}", part)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
@@ -199,30 +210,38 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
     return [Doubt(Verdict.OPEN, text, Part.MODES, (most / SMALL) ** 2)]
 
 
+def _first_of_many(check: ModeCheck) -> bool:
+    """Whether parallel tempering has hardly been in a mode that may be one of many."""
+    surely = check.significant and check.missed > _FIRST_OF_MANY
+    return check.met < _MET and (surely or check.promised > _PROMISED)
+
+
 def _of_raise(
     finished: FinishedRuns, tempering: TemperingEstimate, explained: float
-) -> list[Doubt]:
-    short, check = shortfall(finished.runs[-1], tempering, explained), finished.image_check
+) -> Iterator[Doubt]:
+    short = shortfall(finished.runs[-1], tempering, explained)
     if short is None:
-        return []
-    found = [] if check is None else _of_modes([check], "a mode near some test images")
-    word, factor = Verdict.OPEN, short.nats / _TOLERANCE
-    if check is None:
+        return
+    word = Verdict.OPEN
+    factor = short.nats / _TOLERANCE
+    if finished.image_checks is None:
         text = "Some images may be hard to reach."
     elif short.affected.double().mean() > _MOST:
         text = "More than three quarters of the images are affected, as all would be if parallel tempering had missed a part of Z."
-    elif found:
-        return found
+    elif _of_images(finished.image_checks):
+        return
+    elif finished.image_checks:
+        word = Verdict.TRUSTED
+        text = "Runs of parallel tempering that start at such images find no mode that was missed."
     else:
-        word, factor = Verdict.TRUSTED, 1.0
-        text = (
-            "A run of parallel tempering that starts at such images finds no mode that was missed."
-        )
+        word = Verdict.TRUSTED
+        text = "Parallel tempering has been in the modes to which such images lead."
     numbers = (
         f"RAISE is {short.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {short.explained:.1f} of "
         "them."
     )
-    return [*found, Doubt(word, f"{numbers} {text}", Part.ANNEALING, factor)]
+    factor = 1.0 if word == Verdict.TRUSTED else factor
+    yield Doubt(word, f"{numbers} {text}", Part.ANNEALING, factor)
 
 
 @dataclass(frozen=True)
