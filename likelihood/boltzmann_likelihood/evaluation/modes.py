@@ -158,8 +158,8 @@ class ModeSearch:
         """Up to two modes that images show and that are not known.
 
         The first is the strongest in which no draw is. The second is the one in which the share of
-        the images exceeds that of the draws most: of hard images, if there are any, and otherwise of
-        all, where chance does not explain it. Images and hard ones are units of the RBM, [n, D].
+        the images, of hard ones alone if there are any, exceeds that of the draws most, where chance
+        does not explain it. Images and hard ones are units of the RBM, [n, D].
         """
         states = torch.cat([images.double(), hard.double()]).to(self._rbm.device)
         visible, bounds = self._optima(self._model.hidden_probs(states))
@@ -173,15 +173,13 @@ class ModeSearch:
             modes.append(self._mode(strongest, visible, bounds, unmet))
         asked = torch.zeros(len(visible), dtype=torch.bool, device=visible.device)
         asked[len(images) if len(hard) > 0 else 0 : len(states)] = True
+        counts = int(asked.sum()), len(self._visible)
         of_images = self._shares(visible, visible[asked])
         of_draws = self._shares(visible, self._visible)
         excess = of_images - of_draws
-        other = self._others(visible, [*known, *modes]) & asked
-        if len(hard) == 0:
-            counts = len(states), len(self._visible)
-            joint = (counts[0] * of_images + counts[1] * of_draws) / sum(counts)
-            by_chance = (joint * (1 - joint) * (1 / counts[0] + 1 / counts[1])).sqrt()
-            other &= excess > _SURELY * by_chance
+        joint = (counts[0] * of_images + counts[1] * of_draws) / sum(counts)
+        by_chance = (joint * (1 - joint) * (1 / counts[0] + 1 / counts[1])).sqrt()
+        other = self._others(visible, [*known, *modes]) & asked & (excess > _SURELY * by_chance)
         if other.any():
             modes.append(self._mode(_largest(excess, other), visible, bounds, unmet))
         return modes
