@@ -58,6 +58,7 @@ UP_TO_DATE = (
     "tests/test_binary_products.py::test_sums_are_brought_up_to_date_in_each_way[rows alone-torch]"
 )
 MODELS = "tests/test_evaluate_models.py::test_"
+IMAGES = "tests/test_modes_of_images.py::test_"
 TEMPERING, STEP, BENNETT, CERTIFIED = (
     f"tests/test_{name}.py::test_"
     for name in ("tempering", "tempering_step", "bennett", "certified")
@@ -358,7 +359,7 @@ GROUPS = {
         ),
         mutant(
             "RAISE is forgiven whatever a run from its images finds",
-            'evaluation/verdict.py: else «_of_modes([check], "a mode near some test images")→[]»',
+            "evaluation/verdict.py: *_of_images(finished.image_checks«→ and ()»),",
             f"{EVALUATE}raise_that_falls_short[for half, and a mode was missed]",
         ),
         mutant(
@@ -367,9 +368,29 @@ GROUPS = {
             f"{EVALUATE}raise_that_falls_short[for all, and no mode is near]",
         ),
         mutant(
-            "the run from images starts at all of them",
-            "evaluation/annealing_runs.py: start_bias(self._model, self._test«[hard]→»,",
-            f"{EVALUATE}the_last_run_starts_at_the_images_that_fall_short",
+            "the look at images does not ask for those that RAISE hardly reaches",
+            "evaluation/annealing_runs.py: self._test[run.chosen[lacking.affected.to(run.chosen.device)]«→[:0]»]",
+            f"{EVALUATE}the_look_at_images_asks_for_those_that_fall_short",
+        ),
+        mutant(
+            "modes are looked for from the model alone",
+            "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in of_images«→[:0]»]",
+            f"{EVALUATE}a_mode_at_some_images_is_found_from_there[1.0]",
+        ),
+        mutant(
+            "a mode in which no run stays does not matter, whatever it promises",
+            "evaluation/verdict.py: check.promised > «→1e9 * »_PROMISED)",
+            f"{IMAGES}modes_that_images_show_are_not_trusted[twenty of 20 pixels]",
+        ),
+        mutant(
+            "modes within 5 % of the pixels are the same",
+            "evaluation/modes.py: _SAME, _USUAL = «1.0→20.0», 0.75",
+            f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
+        ),
+        mutant(
+            "what promises is one mode alone",
+            "evaluation/modes.py: for modes in (unmet & (bounds «<→=»= bounds[place]), ~unmet)",
+            f"{IMAGES}modes_that_images_show_are_not_trusted[thirty of 12 pixels]",
         ),
     ],
     "numbers that look surer than they are": [
@@ -417,7 +438,7 @@ GROUPS = {
         ),
         mutant(
             "what is left of the work goes to AIS and RAISE, whatever is in doubt",
-            "evaluation/annealing_runs.py: left, portion = _LEFT * tempering_steps, round(«→9 * »_PORTION * tempering_steps)",
+            "evaluation/annealing_runs.py: portion = round(«→9 * »_PORTION * tempering_steps)",
             f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[tempering]",
         ),
         mutant(
