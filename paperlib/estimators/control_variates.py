@@ -138,6 +138,11 @@ def control_variate_mean(
     A fitted alpha costs a degree of freedom: s^2 then has n - 2, and the variance of the slope times
     the squared distance between the means of X over the batch and over all cases is added.
 
+    The errors rest on the spread of Y - alpha X over the batch, so that they know nothing of rare
+    cases that are not in it. Where Y is 30 nats lower than X says for 2 % of the cases, intervals of
+    95 % held in 88, 50 and 89 of 100 runs with n = 5, 20 and 100: most batches of 20 hold no such
+    case, and the average is 0.6 nats lower than they can say.
+
     Examples
     --------
     >>> x_all = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
