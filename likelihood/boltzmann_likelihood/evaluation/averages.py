@@ -118,6 +118,10 @@ class ImageAverage:
         return Shown.ON_THESE if _without_zero(self.interval) else Shown.NO
 
 
+#: The average of no images.
+NO_AVERAGE = ImageAverage(math.nan, (math.nan, math.nan), (math.nan, math.nan), math.nan)
+
+
 def _without_zero(interval: tuple[float, float]) -> bool:
     low, high = interval
     return (low > 0 or high < 0) and max(abs(low), abs(high)) >= _SHOWN

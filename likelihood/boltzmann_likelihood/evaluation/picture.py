@@ -67,8 +67,15 @@ def plot(evaluation: Evaluation) -> Figure:
     """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how parallel tempering went.
 
     For an exact value, the picture shows instead how ln p(v) differs between the test images.
+
+    Raises
+    ------
+    InputError
+        If there were no test images.
     """
     require_matplotlib()
+    if not evaluation.has_images:
+        raise InputError("plot: expected an evaluation of test images, got one of ln Z alone")
     # Not of pyplot, which would look for a backend that shows it.
     from matplotlib.figure import Figure
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from boltzmann_likelihood.evaluation.averages import ImageAverage
+from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
 from boltzmann_likelihood.evaluation.baselines import Baselines
 from boltzmann_likelihood.evaluation.modes import ModeCheck
 from boltzmann_likelihood.evaluation.printed import Printed
@@ -221,7 +221,7 @@ class ExactResult:
 class Evaluation(Printed, FinishedRuns):
     """What is known about a model's average test log-probability, and the runs that say so.
 
-    `print` shows it as a report in words.
+    `print` shows it as a report in words. Without test images, only ln Z is known; whatever is about images is then NaN, 0 or empty.
 
     Attributes
     ----------
@@ -318,8 +318,16 @@ class Evaluation(Printed, FinishedRuns):
     @property
     def summary(self) -> str:
         """The model, the images, the average and the verdict, in a few words."""
+        if not self.has_images:
+            log_z = f"ln Z = {self.known_log_z.value:.2f} nats"
+            return f"{self.model}, no test images, {log_z}, {self.word}"
         images = f"{self.num_images:,} test images"
         return f"{self.model}, {images}, {self.average.mean:.2f} nats, {self.word}"
+
+    @property
+    def has_images(self) -> bool:
+        """Whether there were test images."""
+        return self.num_images > 0
 
     @property
     def log_unnormalized(self) -> Tensor:
@@ -371,6 +379,12 @@ class Evaluation(Printed, FinishedRuns):
     def known_log_z(self) -> Uncertain:
         """The reported ln Z, in nats."""
         return super().known_log_z if self.exact is None else Uncertain(self.exact.log_z)
+
+    @property
+    def width(self) -> float:
+        """The width of the 95 % interval of what is asked for, in nats: the average or, without test images, ln Z."""
+        low, high = self.average.interval if self.has_images else self.log_z_interval(LEVEL)
+        return high - low
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
         """The interval (low, high) for ln Z at this confidence level, in nats.
