@@ -187,9 +187,7 @@ class Job:
         from boltzmann_likelihood.evaluation.interruption import before_estimate
         from boltzmann_likelihood.files import read_model
 
-        def reader(
-            name: str, path: Path, width: Callable[[], int] | None
-        ) -> dict[str, ForeignRBM]:
+        def reader(name: str, path: Path, width: Callable[[], int] | None) -> dict[str, ForeignRBM]:
             return {name: read_model(path, self.names, width)}
 
         with before_estimate("reading the files"):

@@ -196,7 +196,7 @@ def audit(
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
     if claimed_log_prob is not None and test is None:
         raise InputError("claimed_log_prob: expected the test images that it is about, got none")
-    target = target_of(model, test, train, weights)
+    target = target_of(model, test, train, weights, needs_images=False)
     model = model_of(model)
     if claimed_log_prob is not None and target.estimated:
         raise InputError(

@@ -182,7 +182,15 @@ def evaluate(
     effort = given_effort(minutes, steps, tempering_steps)
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    target = target_of(model, test, train, weights, exact=exact, uniform_start=uniform_start)
+    target = target_of(
+        model,
+        test,
+        train,
+        weights,
+        exact=exact,
+        uniform_start=uniform_start,
+        needs_images=False,
+    )
     generator = resolve_generator(generator, target.model.device)
     [evaluation] = evaluate_alike([target], generator, effort, minutes, progress, tolerance)
     return evaluation
@@ -258,11 +266,12 @@ def target_of(
     *,
     exact: bool = True,
     uniform_start: bool = False,
+    needs_images: bool = True,
 ) -> Target:
     """Check a model, images and weights; arguments and errors as for `evaluate`."""
     inputs = inputs_of(model, test, train)
     whole = model_of(model)
-    has_images = test is not None
+    has_images = needs_images or test is not None
     if has_images:
         rows = as_binary("test", pixels_of(test), whole.num_visible)
     else:
