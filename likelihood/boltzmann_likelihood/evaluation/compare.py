@@ -174,7 +174,7 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
     log_z_ratio = total((log_z_ratio, a.unnormalized.error, b.unnormalized.error))
     rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
     # An ln p*(v) that errs low makes its model worse than it is.
-    return average_of(
+    difference = average_of(
         log_ratio,
         log_z_ratio,
         a.weights,
@@ -182,6 +182,9 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
         too_high=rounding + b.unnormalized.missing,
         too_low=rounding + a.unnormalized.missing,
     )
+    if a.has_interval and b.has_interval:
+        return difference
+    return difference.without_intervals
 
 
 def _same(first: UnnormalizedModel, second: UnnormalizedModel) -> bool:

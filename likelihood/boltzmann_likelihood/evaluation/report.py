@@ -17,7 +17,7 @@ from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
 from boltzmann_likelihood.evaluation.compare import Comparison
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_IMAGES
 from boltzmann_likelihood.evaluation.printed import report_on
-from boltzmann_likelihood.evaluation.result import Effort, Evaluation
+from boltzmann_likelihood.evaluation.result import Effort, Evaluation, Verdict
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood
 from boltzmann_likelihood.evaluation.verdict import rounded_up
 from boltzmann_likelihood.provenance import code_version, repository_state
@@ -223,9 +223,12 @@ def _baselines(evaluation: Evaluation) -> str:
 def _log_z(evaluation: Evaluation) -> str:
     log_z, tempering = evaluation.known_log_z.value, evaluation.tempering
     if tempering is None:
-        return f"ln Z = {log_z:.2f} by AIS."
+        return f"ln Z = {log_z:.2f} by AIS, at least {evaluation.least_log_z:.2f} (99.9 %)."
+    interval = _interval(evaluation, evaluation.log_z_interval(LEVEL))
+    if not evaluation.has_interval:
+        interval += f"; at least {evaluation.least_log_z:.2f} (99.9 %)"
     return (
-        f"ln Z = {log_z:.2f} by parallel tempering, 95 % interval {between(evaluation.log_z_interval(LEVEL))} ({round_trips(tempering)} at "
+        f"ln Z = {log_z:.2f} by parallel tempering, {interval} ({round_trips(tempering)} at "
         f"{len(tempering.betas)} temperatures)."
     )
 
@@ -233,10 +236,11 @@ def _log_z(evaluation: Evaluation) -> str:
 def _average(evaluation: Evaluation) -> list[str]:
     bracket, average = evaluation.runs[-1].bracket, evaluation.average
     by = "AIS" if evaluation.tempering is None else "parallel tempering"
+    error = f"standard error over images {average.image_std_error:.2f}"
+    others = f"for other images of the kind: 95 % interval {between(average.sample_interval)}"
     lines = [
-        f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {between(average.interval)}",
-        f"  for other images of the kind: 95 % interval {between(average.sample_interval)} (standard error over images "
-        f"{average.image_std_error:.2f})",
+        f"Average test log-probability, by {by}: {average.mean:.2f}, {_of_average(evaluation)}",
+        f"  {others} ({error})" if evaluation.has_interval else f"  {error}",
         f"  checked against RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
         f"{bracket.lower.monte_carlo_std_error:.2f}, choice of images {bracket.lower.choice_std_error:.2f}), and "
         f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: {between(bracket.upper_interval)}){_crossing(bracket)}",
@@ -261,6 +265,23 @@ def _draws(evaluation: Evaluation) -> str:
         images = min(POSTERIOR_IMAGES, evaluation.num_images)
         return f"from {evaluation.unnormalized.draws} chains of {evaluation.unnormalized.steps:,} steps for each of {images} images"
     return f"from {evaluation.unnormalized.draws} draws for each image"
+
+
+def _interval(evaluation: Evaluation, interval: tuple[float, float]) -> str:
+    """An interval of 95 %, with what it rests on where a doubt is open."""
+    if not evaluation.has_interval:
+        return "without an interval, since it is not trusted"
+    where = " if nothing is missing" if evaluation.judgement.word == Verdict.OPEN else ""
+    return f"95 % interval{where} {between(interval)}"
+
+
+def _of_average(evaluation: Evaluation) -> str:
+    """The interval of the average over these images, or how large it can be at most."""
+    known = _interval(evaluation, evaluation.average.interval)
+    most = evaluation.largest_average
+    if evaluation.has_interval or not math.isfinite(most):
+        return known
+    return f"{known}; at most {most:.2f} (99.9 %)"
 
 
 def between(interval: tuple[float, float]) -> str:
@@ -556,7 +577,7 @@ def describe_comparison(found: Comparison) -> str:
     for name, evaluation in models.items():
         average = evaluation.average
         lines.append(
-            f"{name.removeprefix('the ') + ':':<8} {average.mean:9.2f}   95 % interval {between(average.interval)}; "
+            f"{name.removeprefix('the ') + ':':<8} {average.mean:9.2f}   {_of_average(evaluation)}; "
             f"standard error over images {average.image_std_error:.2f}"
         )
     lines.append(_baselines(found.first))
@@ -564,8 +585,13 @@ def describe_comparison(found: Comparison) -> str:
         lines += [
             f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
             f"  standard error over images, paired: {difference.image_std_error:.2f}",
-            f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
         ]
+        if found.first.has_interval and found.second.has_interval:
+            lines.append(
+                f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}"
+            )
+        else:
+            lines.append("  without an interval, since a number is not trusted")
     if found.wins is not None:
         lines.append(
             f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images"
@@ -610,8 +636,13 @@ def describe_training(found: TrainingLikelihood) -> str:
             each.evaluation.average,
             each.behind_best,
         )
-        gap = "best" if number == found.best else f"{behind.mean:.2f} ({between(behind.interval)})"
-        line = f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {between(average.interval):<20}  {gap:<24}  {each.evaluation.word:<17}"
+        interval = between(average.interval) if each.evaluation.has_interval else "none"
+        gap = f"{behind.mean:.2f}"
+        if each.evaluation.has_interval and best.has_interval:
+            gap += f" ({between(behind.interval)})"
+        if number == found.best:
+            gap = "best"
+        line = f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {interval:<20}  {gap:<24}  {each.evaluation.word:<17}"
         if each.name in claimed_log_z:
             line += f"  {claimed_log_z[each.name]:.2f}"
         lines.append(line.rstrip())
