@@ -135,6 +135,6 @@ def model_of(model: UnnormalizedModel | ForeignRBM) -> UnnormalizedModel:
     return model.rbm if isinstance(model, ForeignRBM) else model
 
 
-def pixels_of(images: ArrayLike | Images) -> ArrayLike:
+def pixels_of(images: ArrayLike | Images | None) -> ArrayLike | None:
     """The images themselves, wherever they are from."""
     return images.pixels if isinstance(images, Images) else images

@@ -137,7 +137,7 @@ def audit(
     claimed_log_prob: float | None = None,
     tolerance: float = 0.1,
     minutes: float = 2.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     steps: int | None = None,
     tempering_steps: int | None = None,

@@ -99,7 +99,7 @@ def compare(
     test: ArrayLike | Images,
     train: ArrayLike | Images | None = None,
     minutes: float = 2.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     *,
     steps: int | None = None,
@@ -119,8 +119,8 @@ def compare(
         Binary training images, used only for the start of the chains and for the base rates.
     minutes : float
         Approximate time to spend on both together. Both get the same K and the same number of steps of parallel tempering.
-    generator : torch.Generator, optional
-        Source of randomness; a fresh one by default.
+    generator : torch.Generator or int, optional
+        Source of randomness, or a seed; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps, tempering_steps, weights

@@ -96,7 +96,7 @@ def evaluate(
     test: ArrayLike | Images | None = None,
     train: ArrayLike | Images | None = None,
     minutes: float = 2.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     *,
     steps: int | None = None,
@@ -121,8 +121,8 @@ def evaluate(
     minutes : float
         Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt is; pilot runs choose K and the steps
         of parallel tempering accordingly. Where the shortest run takes longer, a warning says so before it begins. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
-    generator : torch.Generator, optional
-        Source of randomness, on the model's device; a fresh one by default.
+    generator : torch.Generator or int, optional
+        Source of randomness, on the model's device, or a seed; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional

@@ -201,7 +201,7 @@ def evaluate_training(
     steps: int | None = None,
     tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     left_out: Callable[[str], object] | None = None,
 ) -> TrainingLikelihood:
