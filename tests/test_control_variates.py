@@ -212,3 +212,18 @@ def test_csl_states_the_spread_of_fresh_chains():
     one = csl_estimate(RBM, V, 1, 20, seeded_generator(0))
     assert one.std_error == one.monte_carlo_std_error == math.inf
     assert csl_estimate(RBM, V[:1], 40, 20, seeded_generator(0)).std_error == math.inf
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 10])
+def test_intervals_with_a_fitted_alpha_hold(count):
+    """Of 1,000 intervals of 95 %, 925 to 975 hold: 3.6 standard deviations to either side."""
+    generator = seeded_generator(count)
+    y, x = draw(500, generator)
+    held = 0
+    for _ in range(1_000):
+        chosen = torch.randperm(500, generator=generator)[:count]
+        found = control_variate_mean(y[chosen], x[chosen], x, alpha=None)
+        low, high = found.interval(0.95)
+        held += low <= y.mean().item() <= high
+    assert found.degrees_of_freedom == count - 2
+    assert 925 <= held <= 975

@@ -28,6 +28,7 @@ from boltzmann_likelihood.cli_options import (
     MinutesOption,
     ModelArgument,
     NamesOption,
+    OptionalDataOption,
     ReadFiles,
     SeedOption,
     StepsOption,
@@ -115,11 +116,11 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
     help="The average test log-probability of a model, with its error and a verdict on it.\n\n"
     "Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, "
     "two other estimates, are looked at for reasons to doubt it. Ctrl-C ends the run with the estimate "
-    "so far."
+    "so far. Without --data, only ln Z is estimated, with its interval and a verdict."
 )
 def evaluate(
     model: ModelArgument,
-    data: DataOption,
+    data: OptionalDataOption = None,
     train: TrainOption = None,
     weights: WeightsOption = None,
     binarize: BinarizeOption = None,
@@ -174,6 +175,8 @@ def evaluate(
         json=json,
     )
     models = {"model": model}
+    if plot is not None and data is None:
+        raise InputError("plot: expected --data as well, since the picture shows averages")
     require_files(job, models, plot=plot)
     files = job.read_models(models)
     _say_origin("Model", "model", files)
@@ -184,8 +187,8 @@ def evaluate(
     record = as_dict(result)
     record["run"] = job.record("evaluate", models, result.inputs, result.effort, {})
     if found.stored_log_z is not None:
-        pixels = files.test.pixels
-        if files.weights is not None:
+        pixels = files.test and files.test.pixels
+        if pixels is not None and files.weights is not None:
             pixels = pixels[files.weights > 0]
         stored = audit_evaluation(found, pixels, result, found.stored_log_z)
         typer.echo(describe_stored(stored))
@@ -197,12 +200,13 @@ def evaluate(
 @app.command(
     help="Can this ln Z, or this test log-probability, be true? Impossible, not supported, or "
     "consistent.\n\n"
-    "Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for "
+    "Without a claim, the ln Z that an archive itself stores is in question. A claimed ln Z can be "
+    "audited without --data. The exit code is 0 for "
     "consistent, 3 for not supported, and 4 for impossible; 2 means an input that cannot be used."
 )
 def audit(
     model: ModelArgument,
-    data: DataOption,
+    data: OptionalDataOption = None,
     train: TrainOption = None,
     claimed_log_z: Annotated[
         float | None,
@@ -328,7 +332,7 @@ def compare(
         raise InputError("second: expected the same kind of visible units as the first model has")
     _say_origin("Model", "model", files)
     _say_origin("Second model", "second", files)
-    result = compare_models(one, other, files.test, **_options(job, files))
+    result = compare_models(one, other, files.images, **_options(job, files))
     _print_result(describe_comparison(result))
     effort = result.first.effort or result.second.effort
     run = job.record("compare", models, result.first.inputs, effort, {})
@@ -410,7 +414,7 @@ def training(
     left_out = list(files.left_out)
     result = evaluate_training(
         list(files.models.values()),
-        files.test,
+        files.images,
         names=list(files.models),
         left_out=left_out.append,
         **_options(job, files),

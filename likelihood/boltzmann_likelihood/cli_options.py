@@ -39,6 +39,14 @@ DataOption = Annotated[
         "one of several arrays.",
     ),
 ]
+OptionalDataOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is "
+        "one of several arrays. Without them, only ln Z is estimated.",
+    ),
+]
 TrainOption = Annotated[
     Path | None,
     typer.Option(
@@ -118,7 +126,7 @@ class ReadFiles:
     ----------
     models : dict of str to ForeignRBM
         Models by name, on the device of the job; checkpoints in the order of training.
-    test, train : Images, Images or None
+    test, train : Images or None
         Test and training images.
     weights : Tensor or None, shape [N]
         Weights of the test images.
@@ -127,10 +135,16 @@ class ReadFiles:
     """
 
     models: dict[str, ForeignRBM]
-    test: Images
+    test: Images | None
     train: Images | None
     weights: Tensor | None
     left_out: tuple[str, ...] = ()
+
+    @property
+    def images(self) -> Images:
+        """The test images, for a command that needs them."""
+        assert self.test is not None
+        return self.test
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,7 @@ class Job:
     'paperlib audit m.npz --data t.npy --seed 3 --device cpu --claimed-log-z 451.2'
     """
 
-    data: Path
+    data: Path | None
     train: Path | None = None
     weights: Path | None = None
     binarize: int | None = None
@@ -173,7 +187,7 @@ class Job:
         from boltzmann_likelihood.evaluation.interruption import before_estimate
         from boltzmann_likelihood.files import read_model
 
-        def reader(name: str, path: Path, width: Callable[[], int]) -> dict[str, ForeignRBM]:
+        def reader(name: str, path: Path, width: Callable[[], int] | None) -> dict[str, ForeignRBM]:
             return {name: read_model(path, self.names, width)}
 
         with before_estimate("reading the files"):
@@ -188,21 +202,26 @@ class Job:
 
         left_out: list[str] = []
 
-        def reader(width: Callable[[], int]) -> dict[str, ForeignRBM]:
+        def reader(width: Callable[[], int] | None) -> dict[str, ForeignRBM]:
             return read_checkpoints(paths, updates, at_most, left_out.append, width, self.names)
 
         with before_estimate("reading the files"):
             return replace(self._read(reader), left_out=tuple(left_out))
 
-    def _read(self, *readers: Callable[[Callable[[], int]], Mapping[str, ForeignRBM]]) -> ReadFiles:
+    def _read(
+        self, *readers: Callable[[Callable[[], int] | None], Mapping[str, ForeignRBM]]
+    ) -> ReadFiles:
         """What the files hold, with images that are for the first model of each reader.
 
         What is wrong with the images is said together with what is wrong with a model.
         """
         from boltzmann_likelihood.files.inputs import RowsFile, images_of, read_weights
 
-        data = RowsFile("data", self.data)
-        files = [data] if self.train is None else [data, RowsFile("train", self.train)]
+        if self.data is None and self.weights is not None:
+            raise InputError("weights: expected --data as well, got weights without test images")
+        named = {"data": self.data, "train": self.train}
+        files = [RowsFile(name, path) for name, path in named.items() if path is not None]
+        width = files[0].width if files else None
 
         def images(file: RowsFile, model: ForeignRBM | None) -> Images:
             """For no model, those that would do for any."""
@@ -210,7 +229,7 @@ class Job:
             spins = model is None or model.spin_visible
             return images_of(file, width, self.binarize, spins, self.threshold)
 
-        found, wrong = _tried(*(partial(reader, data.width) for reader in readers))
+        found, wrong = _tried(*(partial(reader, width) for reader in readers))
         if wrong:
             wrong += _tried(*(partial(images, file, None) for file in files))[1]
         _raise(wrong)
@@ -220,16 +239,17 @@ class Job:
             of_model, wrong = _tried(*(partial(images, file, model) for file in files))
             _raise(wrong)
             sets.append(of_model)
-        test, *train = sets[0]
+        of_name = dict(zip((file.name for file in files), sets[0], strict=True))
+        test = of_name.get("data")
         weights = None
-        if self.weights is not None:
+        if self.weights is not None and test is not None:
             weights = read_weights(self.weights, len(test.pixels))
         on_device = {
             name: replace(model, rbm=model.rbm.to(self.device))
             for models in found
             for name, model in models.items()
         }
-        return ReadFiles(on_device, test, train[0] if train else None, weights)
+        return ReadFiles(on_device, test, of_name.get("train"), weights)
 
     def repeat(
         self,

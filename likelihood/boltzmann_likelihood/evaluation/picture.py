@@ -67,8 +67,15 @@ def plot(evaluation: Evaluation) -> Figure:
     """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how parallel tempering went.
 
     For an exact value, the picture shows instead how ln p(v) differs between the test images.
+
+    Raises
+    ------
+    InputError
+        If there were no test images.
     """
     require_matplotlib()
+    if not evaluation.has_images:
+        raise InputError("plot: expected an evaluation of test images, got one of ln Z alone")
     # Not of pyplot, which would look for a backend that shows it.
     from matplotlib.figure import Figure
 
@@ -83,7 +90,7 @@ def plot(evaluation: Evaluation) -> Figure:
         _draw_estimates(axes[0, 0], evaluation)
         _draw_log_weights(axes[0, 1], evaluation.runs[-1].ais)
         if evaluation.tempering is not None:
-            _draw_growing_parts(axes[1, 0], evaluation.tempering)
+            _draw_growing_parts(axes[1, 0], evaluation.tempering, evaluation.has_interval)
             _draw_swaps(axes[1, 1], evaluation.tempering)
         word = evaluation.word
     title = f"{evaluation.model}, {evaluation.num_images:,} test images"
@@ -135,7 +142,7 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
         of_images = upper[-1] + runs[-1].ais.log_z
         look = {"color": LOOKS["parallel tempering"]["color"]}
         low, high = (of_images - end for end in reversed(tempering.interval(LEVEL)))
-        if math.isfinite(low):
+        if math.isfinite(low) and evaluation.has_interval:
             left.axhspan(low, high, alpha=0.3, label="parallel tempering, 95 % interval", **look)
         left.axhline(of_images - tempering.log_z, label="parallel tempering", **look)
     left.set(
@@ -155,7 +162,7 @@ def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
     right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains of AIS, largest K")
 
 
-def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
+def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate, has_interval: bool) -> None:
     """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has equilibrated agrees early."""
     count = len(tempering.batch_means)
     # ten parts can still be told apart
@@ -173,7 +180,7 @@ def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
         drawn = look | {"capsize": 3, "markerfacecolor": face}
         axes.errorbar(places, values, shown, label=f"{label} (1 standard error)", **drawn)
     low, high = tempering.interval(LEVEL)
-    if math.isfinite(low):
+    if math.isfinite(low) and has_interval:
         axes.axhspan(low, high, color=look["color"], alpha=0.3, label="whole run, 95 % interval")
     axes.set(xlabel="part of the run of parallel tempering, %", ylabel="ln Z, nats")
     axes.margins(y=0.25)  # room for the legend
@@ -206,7 +213,11 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     averages = [checkpoint.average for checkpoint in found.checkpoints]
     figure = Figure(figsize=(7, 3.8), layout="constrained")
     axes = figure.subplots()
-    low, high = zip(*(average.interval for average in averages), strict=True)
+    # What is not trusted has no interval, and leaves a gap.
+    low, high = (
+        [end if math.isfinite(end) else math.nan for end in ends]
+        for ends in zip(*(average.interval for average in averages), strict=True)
+    )
     band = {"alpha": 0.25, "label": "95 % interval, these images"}
     axes.fill_between(places, low, high, color=_PLAIN, **band)
     means = [average.mean for average in averages]

@@ -11,14 +11,13 @@ from typing import Any
 from boltzmann_likelihood.evaluation.annealing_runs import (
     AIS_CHAINS,
     CHAINS_PER_VECTOR,
-    RAISE_VECTORS,
 )
 from boltzmann_likelihood.evaluation.audit import Audit
 from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
 from boltzmann_likelihood.evaluation.compare import Comparison
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_IMAGES
 from boltzmann_likelihood.evaluation.printed import report_on
-from boltzmann_likelihood.evaluation.result import Effort, Evaluation
+from boltzmann_likelihood.evaluation.result import Effort, Evaluation, Verdict
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood
 from boltzmann_likelihood.evaluation.verdict import rounded_up
 from boltzmann_likelihood.provenance import code_version, repository_state
@@ -29,6 +28,12 @@ from paperlib.estimators import Bracket, TemperingEstimate
 # Most warnings that the text names; --json has all.
 _MOST_WARNINGS = 3
 _COLUMNS = 80
+_NO_IMAGES = (
+    "No images were given: draws of the model stand in for them here and below, and modes that "
+    "only images would show were not looked for."
+)
+# What of the JSON's `estimates` is about images.
+_OF_IMAGES = ("ais", "ais_interval_3_sigma", "raise", "raise_interval_95")
 
 
 def _verdict(evaluation: Evaluation) -> str:
@@ -122,6 +127,27 @@ def _(training: TrainingLikelihood) -> str:
 
 def describe_evaluation(evaluation: Evaluation) -> str:
     """An evaluation in words: at most 15 lines if it is trusted, and 20 otherwise."""
+    lines = _on_images(evaluation) if evaluation.has_images else _without_images(evaluation)
+    lines.append(f"Verdict: {_verdict(evaluation)}.")
+    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
+    behind = evaluation.remarks[: evaluation.worse_than_baseline]
+    warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
+    lines += [f"  - {warning}" for warning in warnings[:_MOST_WARNINGS]]
+    if (more := len(warnings) - _MOST_WARNINGS) > 0:
+        lines.append(f"  - and {more} more: --json FILE writes all of them.")
+    if evaluation.advice:
+        lines.append(f"  {evaluation.advice}")
+    if evaluation.effort is not None and evaluation.effort.tolerance is not None:
+        lines.append(
+            f"Stopped early: the interval is no wider than {evaluation.effort.tolerance:g} nats (--tolerance)."
+        )
+    lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
+    lines.append(_wrapped(quote(evaluation)))
+    return "\n".join(lines)
+
+
+def _on_images(evaluation: Evaluation) -> list[str]:
+    """What is known of ln Z and of the average over test images."""
     counted = _total_weight(evaluation)
     if evaluation.known_images:
         counted += f", {evaluation.known_images:,} of them training images"
@@ -138,22 +164,35 @@ def describe_evaluation(evaluation: Evaluation) -> str:
         ]
     else:
         lines += [_log_z(evaluation), *_average(evaluation)]
-    lines += [_baselines(evaluation), f"Verdict: {_verdict(evaluation)}."]
-    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
-    behind = evaluation.remarks[: evaluation.worse_than_baseline]
-    warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
-    lines += [f"  - {warning}" for warning in warnings[:_MOST_WARNINGS]]
-    if (more := len(warnings) - _MOST_WARNINGS) > 0:
-        lines.append(f"  - and {more} more: --json FILE writes all of them.")
-    if evaluation.advice:
-        lines.append(f"  {evaluation.advice}")
-    if evaluation.effort is not None and evaluation.effort.tolerance is not None:
-        lines.append(
-            f"Stopped early: the interval is no wider than {evaluation.effort.tolerance:g} nats (--tolerance)."
-        )
-    lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
-    lines.append(_wrapped(quote(evaluation)))
-    return "\n".join(lines)
+    return [*lines, _baselines(evaluation)]
+
+
+def _without_images(evaluation: Evaluation) -> list[str]:
+    """What is known of ln Z alone."""
+    lines = [f"{evaluation.model}, no test images; all numbers in nats."]
+    if evaluation.exact is not None:
+        lines.append(f"ln Z = {evaluation.exact.log_z:.3f}, exact.")
+    else:
+        lines += [
+            _log_z(evaluation),
+            f"  checked against {_ends_of_log_z(evaluation)}",
+            _NO_IMAGES,
+        ]
+    offset = evaluation.inputs.log_z_offset
+    if offset:
+        in_file = evaluation.known_log_z.value + offset
+        lines.append(f"The model in the file, with units -1 and 1, has ln Z = {in_file:.3f}.")
+    return lines
+
+
+def _ends_of_log_z(evaluation: Evaluation) -> str:
+    """ln Z by AIS and by RAISE from draws of the model."""
+    best = evaluation.runs[-1]
+    by_raise = best.ais.log_z + best.bracket.gap
+    return (
+        f"AIS, on average too low, {best.ais.log_z:.2f}, and RAISE, on average too high from "
+        f"draws of the model, {by_raise:.2f}."
+    )
 
 
 def _wrapped(line: str) -> str:
@@ -184,9 +223,12 @@ def _baselines(evaluation: Evaluation) -> str:
 def _log_z(evaluation: Evaluation) -> str:
     log_z, tempering = evaluation.known_log_z.value, evaluation.tempering
     if tempering is None:
-        return f"ln Z = {log_z:.2f} by AIS."
+        return f"ln Z = {log_z:.2f} by AIS, at least {evaluation.least_log_z:.2f} (99.9 %)."
+    interval = _interval(evaluation, evaluation.log_z_interval(LEVEL))
+    if not evaluation.has_interval:
+        interval += f"; at least {evaluation.least_log_z:.2f} (99.9 %)"
     return (
-        f"ln Z = {log_z:.2f} by parallel tempering, 95 % interval {between(evaluation.log_z_interval(LEVEL))} ({round_trips(tempering)} at "
+        f"ln Z = {log_z:.2f} by parallel tempering, {interval} ({round_trips(tempering)} at "
         f"{len(tempering.betas)} temperatures)."
     )
 
@@ -194,10 +236,11 @@ def _log_z(evaluation: Evaluation) -> str:
 def _average(evaluation: Evaluation) -> list[str]:
     bracket, average = evaluation.runs[-1].bracket, evaluation.average
     by = "AIS" if evaluation.tempering is None else "parallel tempering"
+    error = f"standard error over images {average.image_std_error:.2f}"
+    others = f"for other images of the kind: 95 % interval {between(average.sample_interval)}"
     lines = [
-        f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {between(average.interval)}",
-        f"  for other images of the kind: 95 % interval {between(average.sample_interval)} (standard error over images "
-        f"{average.image_std_error:.2f})",
+        f"Average test log-probability, by {by}: {average.mean:.2f}, {_of_average(evaluation)}",
+        f"  {others} ({error})" if evaluation.has_interval else f"  {error}",
         f"  checked against RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
         f"{bracket.lower.monte_carlo_std_error:.2f}, choice of images {bracket.lower.choice_std_error:.2f}), and "
         f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: {between(bracket.upper_interval)}){_crossing(bracket)}",
@@ -222,6 +265,23 @@ def _draws(evaluation: Evaluation) -> str:
         images = min(POSTERIOR_IMAGES, evaluation.num_images)
         return f"from {evaluation.unnormalized.draws} chains of {evaluation.unnormalized.steps:,} steps for each of {images} images"
     return f"from {evaluation.unnormalized.draws} draws for each image"
+
+
+def _interval(evaluation: Evaluation, interval: tuple[float, float]) -> str:
+    """An interval of 95 %, with what it rests on where a doubt is open."""
+    if not evaluation.has_interval:
+        return "without an interval, since it is not trusted"
+    where = " if nothing is missing" if evaluation.judgement.word == Verdict.OPEN else ""
+    return f"95 % interval{where} {between(interval)}"
+
+
+def _of_average(evaluation: Evaluation) -> str:
+    """The interval of the average over these images, or how large it can be at most."""
+    known = _interval(evaluation, evaluation.average.interval)
+    most = evaluation.largest_average
+    if evaluation.has_interval or not math.isfinite(most):
+        return known
+    return f"{known}; at most {most:.2f} (99.9 %)"
 
 
 def between(interval: tuple[float, float]) -> str:
@@ -291,6 +351,9 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
         }
         for run in evaluation.runs
     ]
+    if not evaluation.has_images:
+        for estimate in result["estimates"]:
+            estimate |= dict.fromkeys(_OF_IMAGES)
     tempering = evaluation.tempering
     result["verdict_word"] = evaluation.word
     result["source"] = evaluation.source
@@ -337,7 +400,7 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
         "steps_chosen_by": _steps_chosen_by(effort),
         "minutes": effort.minutes,
         "ais_chains": AIS_CHAINS,
-        "raise_vectors": min(RAISE_VECTORS, evaluation.num_images),
+        "raise_vectors": len(evaluation.runs[-1].chosen),
         "raise_chains_per_vector": CHAINS_PER_VECTOR,
         "posterior_draws": evaluation.unnormalized.draws,
         "posterior_steps": evaluation.unnormalized.steps,
@@ -387,6 +450,8 @@ def quote(evaluation: Evaluation) -> str:
     average = evaluation.average
     if not evaluation.trustworthy:
         return f"To quote: no number yet, since the verdict is '{evaluation.word}'."
+    if not evaluation.has_images:
+        return _quote_log_z(evaluation)
     kind = "training images" if evaluation.known_images == evaluation.num_images else "images"
     images = f"{evaluation.num_images:,} {kind}{_total_weight(evaluation)}"
     over_images = f"standard error over {images} {average.image_std_error:.2f}"
@@ -396,9 +461,25 @@ def quote(evaluation: Evaluation) -> str:
         parts = ["exact, by enumeration", over_images, binarization, code_version()]
     else:
         value += f", 95 % interval {between(average.interval)}"
-        start = f"start at the {evaluation.start}"
-        seed = "seed unknown" if evaluation.seed is None else f"seed {evaluation.seed}"
+        start, seed = _start_and_seed(evaluation)
         parts = [*_methods(evaluation), over_images, start, binarization, seed, code_version()]
+    return f"To quote: {value} ({'; '.join(parts)})"
+
+
+def _start_and_seed(evaluation: Evaluation) -> tuple[str, str]:
+    """Where chains started, and the seed."""
+    seed = "seed unknown" if evaluation.seed is None else f"seed {evaluation.seed}"
+    return f"start at the {evaluation.start}", seed
+
+
+def _quote_log_z(evaluation: Evaluation) -> str:
+    """The line to quote where there are no images."""
+    value = f"ln Z = {evaluation.known_log_z.value:.2f} nats"
+    if evaluation.exact is not None:
+        parts = ["exact, by enumeration", code_version()]
+    else:
+        value += f", 95 % interval {between(evaluation.log_z_interval(LEVEL))}"
+        parts = [*_methods(evaluation), *_start_and_seed(evaluation), code_version()]
     return f"To quote: {value} ({'; '.join(parts)})"
 
 
@@ -406,11 +487,15 @@ def _methods(evaluation: Evaluation) -> list[str]:
     """The method that gave the number, and the estimates beside it."""
     best, tempering = evaluation.runs[-1], evaluation.tempering
     assert tempering is not None  # without it nothing is trusted
-    vectors = min(RAISE_VECTORS, evaluation.num_images)
+    ends = f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}"
+    images = "images"
+    if not evaluation.has_images:
+        ends = f"AIS {best.ais.log_z:.2f}, RAISE {best.ais.log_z + best.bracket.gap:.2f}"
+        images = "draws of the model"
     found = [
         f"parallel tempering, {len(tempering.betas)} temperatures, {tempering.chain_steps:,} chain-steps",
-        f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
-        f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
+        f"{ends}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
+        f"{CHAINS_PER_VECTOR} of RAISE for each of {len(best.chosen)} {images}",
     ]
     if evaluation.unnormalized.draws:
         found.append(f"ln p*(v) by importance sampling {_draws(evaluation)}, errs low")
@@ -419,8 +504,10 @@ def _methods(evaluation: Evaluation) -> list[str]:
 
 def describe_audit(found: Audit) -> str:
     """An audit in words, for a terminal."""
+    has_images = found.evaluation.has_images
+    average = f", an average test log-probability of {found.claimed_log_prob:.2f}"
     lines = [
-        f"Claimed: ln Z = {found.claimed_log_z:.2f} nats, an average test log-probability of {found.claimed_log_prob:.2f}.",
+        f"Claimed: ln Z = {found.claimed_log_z:.2f} nats{average if has_images else ''}.",
         "Proven:",
     ]
     for bound in found.bounds:
@@ -432,11 +519,11 @@ def describe_audit(found: Audit) -> str:
         lines.append(f"  {' and '.join(ends) or 'nothing'}, by {bound.name.rstrip(',')}")
     if found.evaluation.exact is None:
         lines.append(f"Estimated: {between(found.interval)}.")
-    lines += [
-        _baselines(found.evaluation),
-        "",
-        f"Verdict: {found.verdict}. {found.reason}",
-    ]
+    if has_images:
+        lines.append(_baselines(found.evaluation))
+    elif found.evaluation.exact is None:
+        lines.append(_NO_IMAGES)
+    lines += ["", f"Verdict: {found.verdict}. {found.reason}"]
     lines += [f"  - {warning}" for warning in found.evaluation.warnings]
     return "\n".join(lines)
 
@@ -490,7 +577,7 @@ def describe_comparison(found: Comparison) -> str:
     for name, evaluation in models.items():
         average = evaluation.average
         lines.append(
-            f"{name.removeprefix('the ') + ':':<8} {average.mean:9.2f}   95 % interval {between(average.interval)}; "
+            f"{name.removeprefix('the ') + ':':<8} {average.mean:9.2f}   {_of_average(evaluation)}; "
             f"standard error over images {average.image_std_error:.2f}"
         )
     lines.append(_baselines(found.first))
@@ -498,8 +585,13 @@ def describe_comparison(found: Comparison) -> str:
         lines += [
             f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
             f"  standard error over images, paired: {difference.image_std_error:.2f}",
-            f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
         ]
+        if found.first.has_interval and found.second.has_interval:
+            lines.append(
+                f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}"
+            )
+        else:
+            lines.append("  without an interval, since a number is not trusted")
     if found.wins is not None:
         lines.append(
             f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images"
@@ -544,8 +636,13 @@ def describe_training(found: TrainingLikelihood) -> str:
             each.evaluation.average,
             each.behind_best,
         )
-        gap = "best" if number == found.best else f"{behind.mean:.2f} ({between(behind.interval)})"
-        line = f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {between(average.interval):<20}  {gap:<24}  {each.evaluation.word:<17}"
+        interval = between(average.interval) if each.evaluation.has_interval else "none"
+        gap = f"{behind.mean:.2f}"
+        if each.evaluation.has_interval and best.has_interval:
+            gap += f" ({between(behind.interval)})"
+        if number == found.best:
+            gap = "best"
+        line = f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {interval:<20}  {gap:<24}  {each.evaluation.word:<17}"
         if each.name in claimed_log_z:
             line += f"  {claimed_log_z[each.name]:.2f}"
         lines.append(line.rstrip())

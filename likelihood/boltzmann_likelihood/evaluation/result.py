@@ -9,15 +9,22 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from boltzmann_likelihood.evaluation.averages import ImageAverage
+from boltzmann_likelihood.evaluation.averages import LEVEL, UNKNOWN, ImageAverage
 from boltzmann_likelihood.evaluation.baselines import Baselines
 from boltzmann_likelihood.evaluation.modes import ModeCheck
 from boltzmann_likelihood.evaluation.printed import Printed
 from boltzmann_likelihood.sources import Inputs
-from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
+from paperlib.estimators import (
+    Bracket,
+    PartitionEstimate,
+    TemperingEstimate,
+    certified_lower_bound,
+)
 from paperlib.uncertain import Uncertain
 
 _EXACT = Uncertain(0.0)
+#: The level of a bound that AIS's weights certify.
+CERTIFIED = 0.999
 
 
 class Verdict(StrEnum):
@@ -221,7 +228,7 @@ class ExactResult:
 class Evaluation(Printed, FinishedRuns):
     """What is known about a model's average test log-probability, and the runs that say so.
 
-    `print` shows it as a report in words.
+    `print` shows it as a report in words. Without test images, only ln Z is known; whatever is about images is then NaN, 0 or empty.
 
     Attributes
     ----------
@@ -234,7 +241,7 @@ class Evaluation(Printed, FinishedRuns):
     start : str
         Where annealing and parallel tempering start.
     average : ImageAverage
-        The average test log-probability with its intervals.
+        The average test log-probability with its intervals, which are infinite where it is not trusted.
     model : str
         The kind of the model and its sizes.
     baselines : Baselines
@@ -318,8 +325,16 @@ class Evaluation(Printed, FinishedRuns):
     @property
     def summary(self) -> str:
         """The model, the images, the average and the verdict, in a few words."""
+        if not self.has_images:
+            log_z = f"ln Z = {self.known_log_z.value:.2f} nats"
+            return f"{self.model}, no test images, {log_z}, {self.word}"
         images = f"{self.num_images:,} test images"
         return f"{self.model}, {images}, {self.average.mean:.2f} nats, {self.word}"
+
+    @property
+    def has_images(self) -> bool:
+        """Whether there were test images."""
+        return self.num_images > 0
 
     @property
     def log_unnormalized(self) -> Tensor:
@@ -372,12 +387,43 @@ class Evaluation(Printed, FinishedRuns):
         """The reported ln Z, in nats."""
         return super().known_log_z if self.exact is None else Uncertain(self.exact.log_z)
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether the number has an interval of 95 %: one that is not trusted has none."""
+        return self.judgement.word != Verdict.NOT_TRUSTED
+
+    @property
+    def least_log_z(self) -> float:
+        """What ln Z is at least, in nats: proven, or certified by AIS's weights, which fails once in 1,000 runs."""
+        if self.exact is not None:
+            return self.exact.log_z - self.rounding
+        best = self.runs[-1].ais
+        bounds = [certified_lower_bound(best.log_weights, CERTIFIED)]
+        for run in (best, self.tempering):
+            if run is not None and run.lower_bound is not None:
+                bounds.append(run.lower_bound)
+        return max(bounds) - self.rounding
+
+    @property
+    def largest_average(self) -> float:
+        """What the average is at most, in nats, by `least_log_z`; infinite where ln p*(v) is an estimate, which errs low."""
+        if self.unnormalized.draws:
+            return math.inf
+        return self.average.mean + self.known_log_z.value - self.least_log_z
+
+    @property
+    def width(self) -> float:
+        """The width of the 95 % interval of what is asked for, in nats: the average or, without test images, ln Z."""
+        low, high = self.average.interval if self.has_images else self.log_z_interval(LEVEL)
+        return high - low
+
     def log_z_interval(self, level: float) -> tuple[float, float]:
-        """The interval (low, high) for ln Z at this confidence level, in nats.
+        """The interval (low, high) for ln Z at this confidence level, in nats; infinite at both ends where it is not trusted.
 
         Raises
         ------
         InputError
             If `level` is not between 0 and 1.
         """
-        return self.known_log_z.interval(level)
+        interval = self.known_log_z.interval(level)
+        return interval if self.has_interval else UNKNOWN

@@ -179,7 +179,7 @@ class TrainingLikelihood(Printed):
                 continue
             other = self.checkpoints[number]
             low, high = other.behind_best.interval
-            by = f" (by {low:.2f} to {high:.2f} nats)"
+            by = f" (by {low:.2f} to {high:.2f} nats)" if math.isfinite(low) else ""
             word = {
                 Shown.YES: f"is worse{by}",
                 Shown.ON_THESE: f"is worse on these images, which may be chance for others{by}",
@@ -201,7 +201,7 @@ def evaluate_training(
     steps: int | None = None,
     tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | int | None = None,
     progress: bool | None = None,
     left_out: Callable[[str], object] | None = None,
 ) -> TrainingLikelihood:
@@ -365,7 +365,11 @@ def _rounds(
 
 
 def _could_be_best(found: Mapping[int, Evaluation]) -> list[int]:
-    """Those whose interval reaches the best one's, as far as the other numbers can be trusted."""
+    """Those that could reach the best one's interval: by their own intervals or, where they are not trusted, by what is proven."""
     lows = [each.average.interval[0] for each in found.values() if each.word != Verdict.NOT_TRUSTED]
     least = max(lows, default=-math.inf)
-    return [number for number, each in found.items() if each.average.interval[1] >= least]
+    highest = {
+        number: each.average.interval[1] if each.has_interval else each.largest_average
+        for number, each in found.items()
+    }
+    return [number for number, high in highest.items() if high >= least]
