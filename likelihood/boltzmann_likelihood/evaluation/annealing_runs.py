@@ -167,6 +167,22 @@ class AnnealingRuns:
                     raise
         return finished
 
+    def from_strongest_modes(
+        self, tempering: TemperingEstimate, progress: bool | None = None
+    ) -> list[TemperingEstimate]:
+        """Parallel tempering from the two strongest modes of the model, together as long as this run of it, which may know both."""
+        strongest = mode_starts(self._annealed, tempering.samples, self._generator)[0]
+        # The second is the strongest in which the first is not.
+        inside = (strongest > 0)[None].to(tempering.samples)
+        starts = mode_starts(self._annealed, inside, self._generator)
+        steps = max(TEMPERING_STEPS[0], tempering.chain_steps // 2)
+        with step_bar(len(starts) * steps, "Tempering from modes", progress) as bar:
+            runs = [
+                self._temper(path_to(self._annealed, bias), steps, bar.update, check=False)
+                for bias in starts
+            ]
+        return [run.estimate for run in runs]
+
     def _series(self, largest: int, tempering_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
         """What is finished, after each part."""
         begin, middle = (largest // part for part in FRACTIONS[:2])

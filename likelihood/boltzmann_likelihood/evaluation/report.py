@@ -196,7 +196,7 @@ def _average(evaluation: Evaluation) -> list[str]:
     by = "AIS" if evaluation.tempering is None else "parallel tempering"
     lines = [
         f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {between(average.interval)}",
-        f"  for other images of the kind: 95 % interval {between(average.sample_interval)} (standard error over images "
+        f"  for other images of the kind: {_of_other_images(average, '95 % interval ')} (standard error over images "
         f"{average.image_std_error:.2f})",
         f"  checked against RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
         f"{bracket.lower.monte_carlo_std_error:.2f}, choice of images {bracket.lower.choice_std_error:.2f}), and "
@@ -227,6 +227,13 @@ def _draws(evaluation: Evaluation) -> str:
 def between(interval: tuple[float, float]) -> str:
     """An interval in words, with two decimals."""
     return " to ".join(f"{end:.2f}" for end in interval)
+
+
+def _of_other_images(average: ImageAverage, what: str = "") -> str:
+    """The interval for all images of the kind, behind what it is called, or why there is none."""
+    if average.sample_interval is None:
+        return f"nothing can be said, since {average.doubt}"
+    return what + between(average.sample_interval)
 
 
 def _crossing(bracket: Bracket) -> str:
@@ -498,7 +505,7 @@ def describe_comparison(found: Comparison) -> str:
         lines += [
             f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
             f"  standard error over images, paired: {difference.image_std_error:.2f}",
-            f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
+            f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {_of_other_images(difference)}",
         ]
     if found.wins is not None:
         lines.append(
@@ -571,6 +578,12 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
 
 
+def _ends_for_others(name: str, average: ImageAverage) -> dict[str, float | None]:
+    """Both ends of the interval for other images; None where there is none."""
+    low, high = average.sample_interval or (None, None)
+    return {f"{name}_low": low, f"{name}_high": high}
+
+
 def training_as_dict(found: TrainingLikelihood) -> dict[str, Any]:
     """The likelihood along training for machines, with a row for each checkpoint; infinite numbers become None."""
     rows = []
@@ -589,13 +602,11 @@ def training_as_dict(found: TrainingLikelihood) -> dict[str, Any]:
                 "average": average.mean,
                 "low": average.interval[0],
                 "high": average.interval[1],
-                "other_images_low": average.sample_interval[0],
-                "other_images_high": average.sample_interval[1],
+                **_ends_for_others("other_images", average),
                 "behind_best": behind.mean,
                 "behind_best_low": behind.interval[0],
                 "behind_best_high": behind.interval[1],
-                "behind_best_other_images_low": behind.sample_interval[0],
-                "behind_best_other_images_high": behind.sample_interval[1],
+                **_ends_for_others("behind_best_other_images", behind),
                 "told_from_best": "best" if number == found.best else each.told_from_best,
                 "num_steps": effort and effort.num_steps,
                 "ladder_steps": effort and effort.tempering_steps,
