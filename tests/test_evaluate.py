@@ -628,6 +628,6 @@ def test_full_disk(monkeypatch, refusal, name, file):
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_difference_that_prints_as_zero_is_not_shown(size, sign):
     """Whatever is printed as 0.00 with an interval from 0.00 to 0.00 tells nothing from zero."""
-    values = torch.full((10,), sign * size, dtype=torch.float64)
+    values = torch.full((400,), sign * size, dtype=torch.float64)
     assert average_of(values, Uncertain(0.0)).told_from_zero == "no"
     assert average_of(values + 0.02 * sign, Uncertain(0.0)).told_from_zero == "yes"

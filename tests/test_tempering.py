@@ -379,11 +379,13 @@ def test_burn_in_is_left_out():
     assert equilibration(torch.zeros(1)) == 0
 
 
-def doubts_of(ends, log_ratios, series, std_error=0.01, freedom=50.0):
+def doubts_of(ends, log_ratios, series, std_error=0.01, freedom=50.0, chain_steps=3_000):
     betas = torch.linspace(0, 1, log_ratios.shape[3], dtype=torch.float64)
     record = Record(betas, log_ratios, ends)
     rates, trips = record.rejection_rates(), record.round_trips()
-    return doubts.find_tempering_warnings(record, rates, trips, series, std_error, freedom)
+    return doubts.find_tempering_warnings(
+        record, rates, trips, series, std_error, freedom, chain_steps
+    )
 
 
 def test_warnings():
@@ -395,6 +397,8 @@ def test_warnings():
     series = torch.zeros(steps, replicas, dtype=torch.float64)
     assert doubts_of(ends, ratios, series) == ()
 
+    (short,) = doubts_of(ends, ratios, series, chain_steps=1_000)
+    assert "With 1,000 chain-steps, narrow intervals often miss ln Z" in short
     (few,) = doubts_of(ends[:3], ratios, series)
     assert "made 4 round trips" in few
     far = ratios.clone()

@@ -15,7 +15,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paperlib.estimators.estimate import Estimate
+from paperlib.estimators.estimate import StudentEstimate
 from paperlib.estimators.shards import Walk, device_of, identity_of, shard
 from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
@@ -24,14 +24,16 @@ from paperlib.numerics import leave_one_out, log_mean_exp, resolve_generator, so
 from paperlib.resumable import Work
 from paperlib.threads import OnStep, step_bar
 from paperlib.torch_settings import plain_torch
+from paperlib.uncertain import Uncertain
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
 @dataclass(frozen=True, repr=False)
-class CSLEstimate(Estimate):
+class CSLEstimate(StudentEstimate):
     """CSL of a batch of test vectors, with its errors.
 
     All vectors share the hidden states, so that their noise does not average out over the vectors.
+    With few chains, the errors are badly known themselves, and intervals are from Student's t.
 
     Attributes
     ----------
@@ -42,6 +44,9 @@ class CSLEstimate(Estimate):
     --------
     >>> CSLEstimate(torch.tensor([[0.2, 0.4], [0.1, 0.2]]).double().log())
     CSLEstimate(mean = -1.55 +- 0.49 nats, 2 vectors, 2 independent parts)
+    >>> estimate = CSLEstimate(torch.tensor([[0.2, 0.4, 0.3], [0.1, 0.2, 0.1]]).double().log())
+    >>> "{:.2f} to {:.2f}".format(*estimate.monte_carlo.interval(0.95))
+    '-2.42 to -0.79'
     """
 
     _number = "mean"
@@ -64,9 +69,27 @@ class CSLEstimate(Estimate):
     @property
     def std_error(self) -> float:
         """Standard error of the average, for other vectors and other chains; infinite for a single vector or chain."""
+        return math.hypot(self._error_over_vectors, self.monte_carlo_std_error)
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Of `std_error`, from the numbers of vectors and of chains."""
+        over_vectors = Uncertain(0.0, self._error_over_vectors, len(self.log_means) - 1)
+        return (self.monte_carlo + over_vectors).dof
+
+    @property
+    def _error_over_vectors(self) -> float:
         count = len(self.log_means)
-        spread = self.log_prob.std().item() if count > 1 else math.inf
-        return math.hypot(spread / math.sqrt(count), self.monte_carlo_std_error)
+        return self.log_prob.std().item() / math.sqrt(count) if count > 1 else math.inf
+
+    @property
+    def monte_carlo(self) -> Uncertain:
+        """The average on these particular vectors with its error from the chains alone, `monte_carlo_std_error`.
+
+        It has one degree of freedom less than there are chains or, from `csl_run`, shards of chains.
+        """
+        parts = self.log_means.shape[1]
+        return Uncertain(self.mean, self.monte_carlo_std_error, max(parts - 1, 1))
 
     @property
     def monte_carlo_std_error(self) -> float:

@@ -21,15 +21,16 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.estimate import Estimate, PartitionEstimate
+from paperlib.estimators.estimate import PartitionEstimate, StudentEstimate
 from paperlib.models import DBN
 from paperlib.numerics import resolve_generator
 from paperlib.torch_settings import plain_torch
+from paperlib.uncertain import Uncertain
 from paperlib.validation import ArrayLike, as_binary, require_count, require_finite
 
 
 @dataclass(frozen=True, repr=False)
-class DBNBoundEstimate(Estimate):
+class DBNBoundEstimate(StudentEstimate):
     """An estimate of the lower bound B(v) for every case, with the sources of its error.
 
     Attributes
@@ -85,6 +86,11 @@ class DBNBoundEstimate(Estimate):
         return self.values.std().item() / math.sqrt(count) if count > 1 else math.inf
 
     @property
+    def degrees_of_freedom(self) -> float:
+        """Of `std_error`: the number of cases, minus one."""
+        return max(len(self.entropy) - 1.0, 1.0)
+
+    @property
     def monte_carlo_std_error(self) -> float:
         """Standard error of the average on these particular cases, from the draws alone; infinite for a single draw per case.
 
@@ -94,6 +100,22 @@ class DBNBoundEstimate(Estimate):
         if draws < 2:
             return math.inf
         return math.sqrt(self.expected_log_joint.var(1).sum().item() / draws) / cases
+
+    @property
+    def monte_carlo(self) -> Uncertain:
+        """The average on these particular cases with its error from the draws alone, `monte_carlo_std_error`, given ln Z.
+
+        The variance is a sum over cases, each with M - 1 degrees of freedom. Those of the sum are
+        Satterthwaite's.
+        """
+        draws = self.expected_log_joint.shape[1]
+        freedom = 1.0
+        if draws > 1:
+            variances = self.expected_log_joint.var(1)
+            squares = variances.square().sum().item()
+            if squares > 0:
+                freedom = (draws - 1) * variances.sum().item() ** 2 / squares
+        return Uncertain(self.bound, self.monte_carlo_std_error, freedom)
 
 
 @plain_torch(gradients=False)

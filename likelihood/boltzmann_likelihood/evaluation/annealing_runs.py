@@ -178,6 +178,20 @@ class AnnealingRuns:
                     raise
         return finished
 
+    def from_strongest_modes(
+        self, tempering: TemperingEstimate, progress: bool | None = None
+    ) -> list[TemperingEstimate]:
+        """Parallel tempering from the two strongest phases of the model, together as long as this run of it, which may know both."""
+        search = ModeSearch(self._annealed, tempering.samples)
+        starts = [search.explored(mode, self._generator) for mode in search.phases()]
+        steps = max(TEMPERING_STEPS[0], tempering.chain_steps // 2)
+        with step_bar(len(starts) * steps, "Tempering from modes", progress) as bar:
+            runs = [
+                self._temper(path_to(self._annealed, bias), steps, bar.update, check=False)
+                for bias in starts
+            ]
+        return [run.estimate for run in runs]
+
     def _series(self, largest: int, tempering_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
         """What is finished, after each part."""
         begin, middle = (largest // part for part in FRACTIONS[:2])

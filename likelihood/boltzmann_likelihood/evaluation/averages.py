@@ -6,6 +6,20 @@ weights are therefore equivalent to repeated rows.
 Rows that are copies of one image, which would not agree by chance
 (`boltzmann_likelihood.evaluation.baselines.copies_among`), are one case: their deviations from the
 average add up before they are squared. Such a case counts as often as its heaviest row.
+
+An interval for other images needs enough of them, and none that decides alone. It was counted how
+often such intervals of 95 % hold the mean of all images: for normal and exponential log-probabilities,
+Student's with three degrees of freedom, log-normal ones of scale 0.5 and 1, and with 1, 2, 3, 5 or 10 %
+of the images 10, 20 or 40 standard deviations worse. With 1 % of such images, 100 show none of them in
+37 of 100 sets, and nothing in these sets says so. Intervals for other images are therefore stated
+
+- from `FEWEST` = 300 independent images on, and
+- where no image makes up more than half of the sum of squared deviations.
+
+Where they are stated they hold in 92.5 to 96 % for each of these families and 300, 360, 500, 1,000 and
+10,000 images; all normal sets have one (`tests/test_averages.py`). Without the rule they hold in 64 to
+96 % with 100 images and in 39 to 95 % with 20. Longer tails than these remain: in 88 % for log-normal
+ones of scale 1.5 with 300 images.
 """
 
 from __future__ import annotations
@@ -23,9 +37,13 @@ from paperlib.uncertain import Uncertain
 from paperlib.validation import as_float_tensor, require_finite
 
 LEVEL = 0.95
+#: Fewest independent images from which something is said of other images.
+FEWEST = 300
+# Largest share of a single image in the sum of squared deviations.
+_LARGEST_SHARE = 0.5
 # What rounds to 0.00 in nats, with the two decimals of the reports, is not shown to differ from zero.
 _SHOWN = 0.005
-#: The interval of what is not trusted.
+#: The interval of what is not known.
 UNKNOWN = (-math.inf, math.inf)
 
 
@@ -60,10 +78,55 @@ def weighted_std_error(values: Tensor, weights: Tensor | None) -> float:
     return math.sqrt((squares / (total - 1) / total).item())
 
 
-def clustered_std_error(
-    values: Tensor, weights: Tensor | None, cases: Tensor
-) -> tuple[float, float]:
-    """Standard error of the mean of values [N] whose rows belong to cases [N], and how many independent rows they amount to."""
+@dataclass(frozen=True)
+class Spread:
+    """How rows differ from their mean.
+
+    Attributes
+    ----------
+    std_error : float
+        Standard error of the mean as an estimate for all possible rows.
+    independent : float
+        How many independent rows there are.
+    largest_share : float
+        The share of a single independent row in the sum of squared deviations, at most.
+    """
+
+    std_error: float
+    independent: float
+    largest_share: float
+
+    @property
+    def doubt(self) -> str:
+        """Why nothing is said of other images; empty if something is."""
+        count = math.floor(self.independent + 1e-9)
+        if count < FEWEST:
+            return f"{count:,} images are too few for that, {FEWEST} are needed"
+        if self.largest_share > _LARGEST_SHARE:
+            return f"one image makes up {self.largest_share:.0%} of the spread of all"
+        return ""
+
+
+def spread_of(values: Tensor, weights: Tensor | None, cases: Tensor | None = None) -> Spread:
+    """The spread of values [N] with weights [N], whose rows may belong to cases [N]."""
+    if cases is not None:
+        return _spread_of_cases(values, weights, cases)
+    squares = (values - weighted_mean(values, weights)).square()
+    if weights is not None:
+        # A row of weight w stands for w rows, each with this deviation.
+        single = weights.clamp(max=1) * squares
+        squares = weights * squares
+    else:
+        single = squares
+    return Spread(
+        weighted_std_error(values, weights),
+        total_weight(len(values), weights),
+        _largest_share(single, squares),
+    )
+
+
+def _spread_of_cases(values: Tensor, weights: Tensor | None, cases: Tensor) -> Spread:
+    """The spread of values [N] whose rows belong to cases [N]: each case counts as often as its heaviest row."""
     if weights is None:
         weights = torch.ones_like(values)
     number = int(cases.max()) + 1
@@ -74,10 +137,18 @@ def clustered_std_error(
     heaviest = heaviest.scatter_reduce(0, cases, weights, "amax")
     total = weights.sum().item()
     independent = total**2 / (sums.square() / heaviest).sum().item()
+    squares = of_cases.square() / heaviest
+    largest = _largest_share(squares / heaviest.clamp(min=1), squares)
     if independent <= 1:
-        return math.inf, independent
-    squares = (of_cases.square() / heaviest).sum().item()
-    return math.sqrt(squares * independent / (independent - 1)) / total, independent
+        return Spread(math.inf, independent, largest)
+    error = math.sqrt(squares.sum().item() * independent / (independent - 1)) / total
+    return Spread(error, independent, largest)
+
+
+def _largest_share(single: Tensor, squares: Tensor) -> float:
+    """The largest square of a single row as a share of the sum of all; 0 where nothing differs."""
+    total = squares.sum().item()
+    return single.max().item() / total if total > 0 else 0.0
 
 
 class Shown(StrEnum):
@@ -101,14 +172,21 @@ class ImageAverage:
         evaluation is not trusted, as is the next one.
     sample_interval : tuple of float
         (low, high) for all images of this kind, if these are a random sample of them: the errors of ln Z and of the sample together.
+        Infinite at both ends where the images are too few, or one of them decides.
     image_std_error : float
         Standard error over the images alone, of their average as an estimate for all images of this kind.
+    highest : float
+        The upper end of an interval with both errors, also where nothing is said of other images.
+    doubt : str
+        Why nothing is said of other images; empty if something is.
     """
 
     mean: float
     interval: tuple[float, float]
     sample_interval: tuple[float, float]
     image_std_error: float
+    highest: float
+    doubt: str = ""
 
     @property
     def without_intervals(self) -> ImageAverage:
@@ -127,7 +205,9 @@ class ImageAverage:
 
 
 #: The average of no images.
-NO_AVERAGE = ImageAverage(math.nan, (math.nan, math.nan), (math.nan, math.nan), math.nan)
+NO_AVERAGE = ImageAverage(
+    math.nan, (math.nan, math.nan), (math.nan, math.nan), math.nan, highest=math.nan
+)
 
 
 def _without_zero(interval: tuple[float, float]) -> bool:
@@ -149,17 +229,16 @@ def average_of(
     The errors of the two are independent. In addition, the average may be too high and too low by so many nats.
     `cases` [N] numbers the different images where some are copies.
     """
-    count = total_weight(len(log_unnormalized), weights)
-    of_images = weighted_std_error(log_unnormalized, weights)
-    if cases is not None:
-        of_images, count = clustered_std_error(log_unnormalized, weights, cases)
+    spread = spread_of(log_unnormalized, weights, cases)
     of_these = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())
-    of_all = of_these + Uncertain(
-        0.0, of_images, max(count - 1, 1.0) if cases is not None else count - 1
-    )
+    freedom = max(spread.independent - 1, 1.0)
+    of_all = of_these + Uncertain(0.0, spread.std_error, freedom)
+    sample_interval = of_all.interval(LEVEL, too_high=too_high, too_low=too_low)
     return ImageAverage(
         of_these.value,
         of_these.interval(LEVEL, too_high=too_high, too_low=too_low),
-        of_all.interval(LEVEL, too_high=too_high, too_low=too_low),
-        of_images,
+        UNKNOWN if spread.doubt else sample_interval,
+        spread.std_error,
+        sample_interval[1],
+        spread.doubt,
     )

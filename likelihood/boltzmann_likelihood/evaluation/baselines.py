@@ -36,8 +36,7 @@ class Baselines:
     def remarks_on(self, average: ImageAverage) -> tuple[str, ...]:
         """A sentence if the model falls behind a baseline by more than its errors explain."""
         # The errors of ln Z and of the sample of images together.
-        high = average.sample_interval[1]
-        reached = high if math.isfinite(high) else average.mean
+        reached = average.highest if math.isfinite(average.highest) else average.mean
         behind = [
             f"{name} by {value - average.mean:.2f} nats"
             for name, value in (

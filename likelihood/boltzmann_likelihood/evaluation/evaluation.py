@@ -6,6 +6,10 @@ look for reasons to doubt it (`boltzmann_likelihood.evaluation.verdict`). After 
 
 An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
 numbers, on a machine of any speed.
+
+A run in a given time stops early where a shorter one is trusted and its interval is narrow enough. Narrow intervals come from runs that have
+hardly seen a second phase of the model, so that stopping at them selects those. So runs of parallel tempering from the two strongest modes,
+together as long, have to agree first (`_confirmed`).
 """
 
 from __future__ import annotations
@@ -34,7 +38,6 @@ from boltzmann_likelihood.evaluation.averages import (
     ImageAverage,
     as_weights,
     average_of,
-    weighted_std_error,
 )
 from boltzmann_likelihood.evaluation.baselines import (
     NO_BASELINES,
@@ -79,7 +82,7 @@ if TYPE_CHECKING:
 
 # If the smaller layer has at most this many units, all its states are enumerated, in seconds.
 EXACT_UNITS = 25
-# An interval of 95 % that is no wider, in nats, is narrow enough.
+# An interval of 95 % that is no wider, in nats, is narrow enough, if runs from modes agree to as much.
 TOLERANCE = 0.01
 # What of the minutes is spent before the width of the interval is looked at; also how much longer than it seems to need a run is made.
 _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
@@ -138,8 +141,9 @@ def evaluate(
     uniform_start : bool
         Let annealing and parallel tempering start at the uniform distribution, which is the classic way to miss a mode.
     tolerance : float
-        Width of the 95 % interval, in nats, at which a trusted result is narrow enough: the rest of the minutes is then left unspent. 0: all of
-        them are spent. Without effect where `steps` are given.
+        Width of the 95 % interval, in nats, at which a trusted result is narrow enough: the rest of the minutes is then left unspent, if runs of
+        parallel tempering from the model's two strongest modes agree to so many nats. 0: all minutes are spent. Without effect where `steps` are
+        given.
 
     Returns
     -------
@@ -326,7 +330,6 @@ def enumerate_target(target: Target) -> Evaluation:
     rounding = target.model.largest_rounding
     average = NO_AVERAGE
     mean = math.nan
-    error = math.nan
     if target.has_images:
         log_p = unnormalized.values
         average = average_of(
@@ -338,9 +341,6 @@ def enumerate_target(target: Target) -> Evaluation:
             too_low=rounding,
         )
         mean = weighted_mean(log_p - log_z, target.weights).item()
-        error = weighted_std_error(log_p - log_z, target.weights)
-        if target.cases is not None:
-            error = average.image_std_error
     doubts = impossible(average)
     return _evaluation(
         target,
@@ -348,7 +348,7 @@ def enumerate_target(target: Target) -> Evaluation:
         unnormalized,
         dtype=torch.float64,
         rounding=rounding,
-        exact=ExactResult(log_z, mean, error),
+        exact=ExactResult(log_z, mean, average.image_std_error),
         judgement=Judgement(Verdict.NOT_TRUSTED if doubts else Verdict.TRUSTED, doubts),
         start="none needed",
     )
@@ -632,14 +632,19 @@ def _estimate_in_time(
         shorter = _estimate_all(starts, part_of(effort, share), progress)
         width = max(each.width for each in shorter)
         settled = all(each.word == Verdict.TRUSTED for each in shorter)
-        if settled and width <= tolerance:
+        narrow = settled and width <= tolerance
+        try:
+            confirmed = narrow and _confirmed(starts, shorter, tolerance, progress)
+        except KeyboardInterrupt:
+            return shorter
+        if confirmed:
             enough = replace(part_of(effort, share), tolerance=tolerance)
             return [replace(each, effort=enough) for each in shorter]
         if any(each.interrupted for each in shorter):
             return shorter
         # The same numbers as if nothing had been run before.
         generator.set_state(state)
-        if not settled:
+        if narrow or not settled:
             break
         share *= _MARGIN * (width / tolerance) ** 2
     try:
@@ -652,6 +657,28 @@ def _estimate_in_time(
     if shorter and any(each.source == "AIS" for each in longest):
         return shorter
     return longest
+
+
+def _confirmed(
+    starts: Sequence[Start],
+    evaluations: Sequence[Evaluation],
+    tolerance: float,
+    progress: bool | None,
+) -> bool:
+    """Whether runs of parallel tempering from the model's strongest modes agree with the first ones to the tolerance.
+
+    Where chains hardly change between two phases of a model, an interval is the narrower the less of the
+    second phase a run has seen: to stop at narrow intervals selects the wrong ones. Runs that begin in
+    either phase then disagree, however many round trips each has made.
+    """
+    for start, evaluation in zip(starts, evaluations, strict=True):
+        tempering = evaluation.tempering
+        if tempering is None:
+            return False
+        for other in start.runs.from_strongest_modes(tempering, progress):
+            if abs(other.log_z - tempering.log_z) > tolerance:
+                return False
+    return True
 
 
 def _estimate_all(

@@ -42,6 +42,8 @@ _MET_STARTS = 64
 # Modes whose visible means differ by fewer pixels are the same, and so are those that differ by less than this quantile of the distances
 # between the modes of draws and the nearest other.
 _SAME, _USUAL = 1.0, 0.75
+# Phases differ in more than this part of the pixels.
+_FAR = 0.05
 _SMALLEST = 1e-30
 # Units whose weights have at least this cosine point the same way; only units with large weights can hold a mode.
 _ALIKE = 0.5
@@ -142,16 +144,22 @@ class ModeSearch:
 
     def of_model(self) -> list[Optimum]:
         """The strongest mode and, if it is another, the strongest in which no draw is."""
-        starts = torch.cat([search_points(self._model), _units_alike(self._model)])
-        visible, bounds = self._optima(starts)
-        visible = torch.cat([self._visible, visible])
-        bounds = torch.cat([self._bounds, bounds])
+        visible, bounds = self._everywhere()
         unmet = self._distance(visible, self._visible) > self._same
         best = bounds.argmax()
         modes = [self._mode(best, visible, bounds, unmet)]
         if unmet.any() and not unmet[best]:
             strongest = _largest(bounds, unmet)
             modes.append(self._mode(strongest, visible, bounds, unmet))
+        return modes
+
+    def phases(self) -> list[Optimum]:
+        """The strongest mode, and the strongest that differs from it in many pixels, if there is one."""
+        visible, bounds = self._everywhere()
+        modes = [Optimum(visible[bounds.argmax()])]
+        others = self._distance(visible, modes[0].visible[None]) > _FAR * visible.shape[1]
+        if others.any():
+            modes.append(Optimum(visible[_largest(bounds, others)]))
         return modes
 
     def of_images(self, images: Tensor, hard: Tensor, known: Sequence[Optimum]) -> list[Optimum]:
@@ -194,6 +202,12 @@ class ModeSearch:
             if step >= _GIBBS_STEPS:
                 states.append(v)
         return start_bias(rbm, torch.cat(states), generator)
+
+    def _everywhere(self) -> tuple[Tensor, Tensor]:
+        """Visible means and bounds of all modes to which the draws and points of the model's own lead."""
+        starts = torch.cat([search_points(self._model), _units_alike(self._model)])
+        visible, bounds = self._optima(starts)
+        return torch.cat([self._visible, visible]), torch.cat([self._bounds, bounds])
 
     def _optima(self, hidden_means: Tensor) -> tuple[Tensor, Tensor]:
         """Visible means and bounds of the modes to which mean field leads from these hidden means."""

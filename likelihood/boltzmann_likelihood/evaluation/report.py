@@ -237,7 +237,7 @@ def _average(evaluation: Evaluation) -> list[str]:
     bracket, average = evaluation.runs[-1].bracket, evaluation.average
     by = "AIS" if evaluation.tempering is None else "parallel tempering"
     error = f"standard error over images {average.image_std_error:.2f}"
-    others = f"for other images of the kind: 95 % interval {between(average.sample_interval)}"
+    others = f"for other images of the kind: {_of_other_images(average, '95 % interval ')}"
     lines = [
         f"Average test log-probability, by {by}: {average.mean:.2f}, {_of_average(evaluation)}",
         f"  {others} ({error})" if evaluation.has_interval else f"  {error}",
@@ -287,6 +287,13 @@ def _of_average(evaluation: Evaluation) -> str:
 def between(interval: tuple[float, float]) -> str:
     """An interval in words, with two decimals."""
     return " to ".join(f"{end:.2f}" for end in interval)
+
+
+def _of_other_images(average: ImageAverage, what: str = "") -> str:
+    """The interval for all images of the kind, behind what it is called, or why there is none."""
+    if average.doubt:
+        return f"nothing can be said, since {average.doubt}"
+    return what + between(average.sample_interval)
 
 
 def _crossing(bracket: Bracket) -> str:
@@ -588,7 +595,7 @@ def describe_comparison(found: Comparison) -> str:
         ]
         if found.first.has_interval and found.second.has_interval:
             lines.append(
-                f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}"
+                f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {_of_other_images(difference)}"
             )
         else:
             lines.append("  without an interval, since a number is not trusted")

@@ -17,7 +17,7 @@ On four RBMs of 784 x 20 and 784 x 500 units with 10^5 chain-steps, a is between
 too small by factors of 1.5 to 3. On one of them, mnistCD1-20, five of 24 estimates were off by more than a nat without any warning.
 
 All of this is paid for from `chain_steps`. The error goes as one over the square root of the number of round trips between the start and
-the target, rather than of steps; with fewer than ten there is a warning.
+the target, rather than of steps; with fewer than ten there is a warning, and so there is with fewer than 1,500 chain-steps in all.
 
 The distributions at both ends are exactly those of the models, even if a path rounds on the way (`AnnealingPath.end_correction`): each
 adds one more link, whose ratio is a mean of importance weights.
@@ -261,7 +261,9 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
         log_z_at_betas=log_z_at_betas,
         num_replicas=series.shape[1],
         chain_steps=run.spent,
-        warnings=find_tempering_warnings(counted, rates, trips, series, std_error, freedom),
+        warnings=find_tempering_warnings(
+            counted, rates, trips, series, std_error, freedom, run.spent
+        ),
     )
 
 
