@@ -101,7 +101,7 @@ def runs_on(model, images, bias, seed, train=None):
     """The runs of `evaluate` on this model, which chains walk in float32."""
     walked = model.to(dtype=torch.float32)
     log_p = walked.exact_log_unnormalized(images)
-    return AnnealingRuns(walked, images, log_p, bias, seeded_generator(seed), train=train)
+    return AnnealingRuns(walked, images, log_p, bias, seeded_generator(seed), train_units=train)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +245,7 @@ def test_the_images_asked_about_are_those_that_fall_short(sound):
 
 
 def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
-    """It starts from some test and training images, and from all for which RAISE is too low."""
+    """It starts from test and training images, and from all for which RAISE is too low."""
     images, train = draws(SMALL, 12, 3), draws(SMALL, 300, 4)
     asked = []
 
@@ -262,7 +262,7 @@ def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
     finished = runs.run_up_to(64, 20_000, progress=False)
     [(some, hard)] = asked
     assert torch.equal(some[:12].to(images), images)
-    assert len(some) == 12 + 64
+    assert len(some) == 12 + 300
     assert sorted(hard.to(images).tolist()) == sorted(images[[4, 7]].tolist())
     assert not finished.interrupted
     [check] = finished.image_checks
@@ -524,6 +524,20 @@ def test_the_errors_of_ln_z_decide_what_is_known_of_a_mode(
     found = check_mode(tempering_with(0.0, NEUTRAL), path, at_mode, other)
     assert (found.significant, found.most > 0.5) == (significant, could_matter)
     assert found.met == 0
+
+
+@pytest.mark.parametrize(("inside", "could_matter"), [(10, False), (4, True)])
+def test_a_short_run_that_agrees_is_no_doubt(inside, could_matter):
+    """A fifth of the draws of a run from the mode is there, as of those of the first run, or a half."""
+    path, other = other_start()
+
+    def with_draws_in_the_mode(number):
+        return torch.cat([AT_MODE[:1].expand(number, -1), NEUTRAL[:1].expand(50 - number, -1)])
+
+    base = tempering_with(0.0, with_draws_in_the_mode(inside))
+    at_mode = tempering_with(0.0, with_draws_in_the_mode(10), 0.1, 20)
+    found = check_mode(base, path, at_mode, other)
+    assert (found.most > 0.5) == could_matter
 
 
 def test_two_runs_agree_on_the_mass_of_a_region():

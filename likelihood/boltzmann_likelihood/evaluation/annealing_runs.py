@@ -63,8 +63,8 @@ _LEFT, _PORTION = 4 / 3, 1 / 3
 TEMPERING_STEPS = (5_000, 10_000_000)
 _TEMPERING_PILOT_STEPS = 10_000
 _SAMPLES = 1_000
-# Test and training images from which modes are looked for, of each kind.
-_IMAGES = 64
+#: Test and training images from which modes are looked for, of each kind.
+SOME_IMAGES = 64
 
 
 @dataclass
@@ -88,7 +88,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 class AnnealingRuns:
     """All runs on one model, as its chains walk, its test rows [N, D] with weights [N] above zero, from a start with these biases, as `path_to` has it.
 
-    `log_unnormalized` is ln p*(v) of the rows [N]. Training images [any, D] are used to look for modes.
+    `log_unnormalized` is ln p*(v) of the rows [N]. `train_units` are units of `model.annealed` that go with training images.
     """
 
     def __init__(
@@ -99,13 +99,14 @@ class AnnealingRuns:
         visible_bias: Tensor | None,
         generator: torch.Generator,
         weights: Tensor | None = None,
-        train: Tensor | None = None,
+        train_units: Tensor | None = None,
     ) -> None:
         self._model, self._path = model, path_to(model, visible_bias)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
         self._annealed = model.annealed
         self._annealed_path = path_to(self._annealed, visible_bias)
-        self._test, self._train, self._weights = test, train, weights
+        self._test, self._weights = test, weights
+        self._train_units = train_units
         self.log_unnormalized = log_unnormalized
         self._generator = generator
         # What pilot runs have measured, in seconds: a step of AIS and RAISE, a chain-step of parallel tempering, and the checks of a run.
@@ -259,8 +260,8 @@ class AnnealingRuns:
 
     def _units_of_images(self) -> Tensor:
         """Some test and training images, as units of the annealed model."""
-        sets = [self._test] if self._train is None else [self._test, self._train]
-        return torch.cat([self._units_of(evenly_spread(rows, _IMAGES)) for rows in sets])
+        of_test = self._units_of(evenly_spread(self._test, SOME_IMAGES))
+        return of_test if self._train_units is None else torch.cat([of_test, self._train_units])
 
     def _units_of(self, rows: Tensor) -> Tensor:
         # A separate source of random numbers, so that the look alone changes no draws.

@@ -29,6 +29,7 @@ from boltzmann_likelihood.evaluation.annealing_runs import (
     FEWEST_STEPS,
     MODES_WORK,
     RAISE_VECTORS,
+    SOME_IMAGES,
     TEMPERING_SHARE,
     TEMPERING_STEPS,
     AnnealingRuns,
@@ -47,6 +48,7 @@ from boltzmann_likelihood.evaluation.baselines import (
 )
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.interruption import before_estimate
+from boltzmann_likelihood.evaluation.modes import evenly_spread
 from boltzmann_likelihood.evaluation.precision import chain_dtype, float64_remark
 from boltzmann_likelihood.evaluation.result import (
     Effort,
@@ -411,7 +413,11 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
         log_p = model.exact_log_unnormalized(rows)
     walked = model.to(dtype=target.dtype)
     rounding = model.distance_to(walked)
-    runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights, target.train)
+    train_units = None
+    if target.train is not None:
+        some = evenly_spread(target.train, SOME_IMAGES).to(model.device)
+        train_units = target.whole.annealed_units(some, seeded_generator(0, model.device))
+    runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights, train_units)
     seconds = time.perf_counter() - began
     return Start(target, generator, seed, runs, hidden, rounding, seconds)
 

@@ -53,8 +53,8 @@ _SURELY, _PERHAPS = 3.0, 2.0
 # Beyond this error of ln Z, e to its power is no longer of interest.
 _LARGEST_ERROR = 50.0
 # With fewer round trips or a warning, ln Z of a short run of parallel tempering from a mode may be wrong by so many nats, whatever error it
-# states.
-_FEWEST_TRIPS, _UNSURE = 50, 2.0
+# states, unless the first run knows at least this part of the mode.
+_FEWEST_TRIPS, _UNSURE, _WELL_MET = 50, 2.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -85,22 +85,23 @@ def check_mode(
     """Compare two runs of parallel tempering for one model by the mass of the region that is more probable under the second one's start."""
     # Masses are in units of the larger Z.
     unit = max(base.log_z, at_mode.log_z)
-    sure = at_mode.round_trips >= _FEWEST_TRIPS and not at_mode.warnings
-    of_mode = max(at_mode.std_error, 0.0 if sure else _UNSURE)
     inside, inside_at_mode = (
         at_mode_path.log_start(run.samples) > base_path.log_start(run.samples)
         for run in (base, at_mode)
     )
     less = _mass(base, base.std_error, inside, unit)
-    more = _mass(at_mode, of_mode, inside_at_mode, unit)
+    more = _mass(at_mode, at_mode.std_error, inside_at_mode, unit)
+    met = 1.0 if less.value > 0 else 0.0
+    if more.value > 0:
+        met = less.value / more.value
+    sure = at_mode.round_trips >= _FEWEST_TRIPS and not at_mode.warnings
+    if met < _WELL_MET and not sure:
+        more = _mass(at_mode, max(at_mode.std_error, _UNSURE), inside_at_mode, unit)
     gain = more - less
     missed, least, most = (
         _rise(base.log_z - unit, gain.value + number * gain.std_error)
         for number in (0.0, -_SURELY, _PERHAPS)
     )
-    met = 1.0 if less.value > 0 else 0.0
-    if more.value > 0:
-        met = less.value / more.value
     return ModeCheck(missed, least, most, met, promised)
 
 
