@@ -5,7 +5,7 @@
                  of 10 to 60
 `modes`          5 to 30 modes that the images show, near each other or far, rightly represented or
                  not
-`deep models`    DBNs whose test images lie off the model (`hunted_deep`)
+`deep models`    DBNs and DBMs whose test images lie off the model (`hunted_deep`)
 `two phases`     equal weights, and the Ising model on a torus, in a field
 `few images`     easy models with repeated images, few images, or a few that are far worse
 ===============  ==================================================================================
@@ -25,7 +25,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from tqdm import tqdm
 
 from boltzmann_companion.claims.checks import inside
 from boltzmann_companion.rows import grouped
+from boltzmann_companion.studies.hunted_deep import deep_models
 from boltzmann_companion.studies.study import code_checksum, holds_truth
 from boltzmann_likelihood import planted
 from boltzmann_likelihood.evaluation import evaluate
@@ -47,7 +48,7 @@ from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.kernels import bernoulli
-from paperlib.models import DBN, RBM
+from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import all_states, seeded_generator, softplus
 
 # Nats beyond which a value is called wrong.
@@ -55,10 +56,12 @@ WRONG = 0.5
 # Models of each family.
 NUMBER = 30
 # K of `evaluate`'s largest runs: two to ten seconds of one core.
-STEPS = 200
+STEPS = 500
 _TEST_IMAGES, _TRAINING_IMAGES = 300, 1_000
 # Steps of the grid to which a model's largest weight is rounded where chains walk with 16 bits.
 _GRID_STEPS = 32_639
+# All sets of so many modes are summed over. Of more modes no two must be on together, up to this share of Z.
+_FEW_MODES, _NOTHING = 8, 1e-6
 # Draws without a field from which ln Z with one is averaged.
 _ISING_DRAWS = 4_000
 
@@ -71,10 +74,12 @@ class Hunted:
     ----------
     name : str
         Its name in tables.
-    model : RBM or DBN
+    model : RBM, DBM or DBN
         The model, float64.
-    test, train : Tensor, shape [N, D]
-        Binary images, uint8.
+    test : Tensor, shape [N, D]
+        Binary test images, uint8.
+    train : Tensor or None, shape [any, D]
+        Binary training images, uint8; None if there are none.
     truth : float
         The average ln p(v) of the test images, in nats.
     others : float or None
@@ -83,9 +88,9 @@ class Hunted:
     """
 
     name: str
-    model: RBM | DBN
+    model: RBM | DBM | DBN
     test: Tensor
-    train: Tensor
+    train: Tensor | None
     truth: float
     others: float | None = None
 
@@ -233,12 +238,18 @@ def with_modes(
     Parameters
     ----------
     columns : Tensor, shape [D, K]
-        Weights of the new units. Any three of them must exclude each other.
+        Weights of the new units. All sets of up to eight are summed over; more must exclude each
+        other.
     visible_bias : Tensor, shape [D]
     base : Tensor, shape [D, m]
         Weights of the small RBM, whose hidden biases balance them.
     masses : sequence of float
         Mass of each mode as a multiple of that of the model without modes.
+
+    Raises
+    ------
+    ValueError
+        If more than eight modes do not exclude each other.
     """
     count, small = columns.shape[1], base.shape[1]
     small_states = all_states(small)
@@ -258,17 +269,19 @@ def with_modes(
         visible_bias,
         torch.cat([torch.tensor(bias, dtype=torch.float64), small_bias]),
     )
-    subsets = [on for size in range(3) for on in combinations(range(count), size)]
+    together = count if count <= _FEW_MODES else 2
+    subsets = [on for size in range(together + 1) for on in combinations(range(count), size)]
     modes = torch.zeros(len(subsets), count, dtype=torch.float64)
     for row, on in zip(modes, subsets, strict=True):
         row[list(on)] = 1
     states = torch.cat(
-        [
-            modes.repeat_interleave(len(small_states), 0),
-            small_states.repeat(len(modes), 1),
-        ],
-        1,
+        [modes.repeat_interleave(len(small_states), 0), small_states.repeat(len(modes), 1)], 1
     )
+    if together < count:
+        pairs = rbm.log_unnormalized_hidden(states[states[:, :count].sum(1) == together])
+        singles = rbm.log_unnormalized_hidden(states[states[:, :count].sum(1) < together])
+        if pairs.logsumexp(0) - singles.logsumexp(0) > math.log(_NOTHING):
+            raise ValueError("columns: expected modes of which no two are on together")
     return of_hidden_states(rbm, states)
 
 
@@ -291,9 +304,7 @@ def ising_in_field(side: int, coupling: float, field: float, generator: torch.Ge
     spins = 2 * without.draws(_ISING_DRAWS, generator).sum(1) - sites
     pull = field / 2 / spins.abs().mean().item()
     raised = torch.cosh(pull * spins).mean().log().item()
-    rbm = RBM(
-        without.rbm.weights, without.rbm.visible_bias + 2 * pull, without.rbm.hidden_bias
-    )
+    rbm = RBM(without.rbm.weights, without.rbm.visible_bias + 2 * pull, without.rbm.hidden_bias)
 
     def draw(number: int, generator: torch.Generator) -> Tensor:
         accepted: list[Tensor] = []
@@ -382,7 +393,7 @@ def _tied(which: int) -> Hunted:
     return _shown(f"{which + 1}: {name}", whole, whole, generator)
 
 
-_MODES = ("near", "independent", "far", "near, easy", "near", "far", "independent, easy", "far, weak")  # fmt: skip
+_MODES = ("near", "independent", "far", "near, small", "near", "far, weak", "independent, small", "near")  # fmt: skip
 
 
 def _modes(which: int) -> Hunted:
@@ -395,31 +406,34 @@ def _modes(which: int) -> Hunted:
     if kind.startswith("far"):
         num_visible = rng.choice([200, 300, 400])
         pixels = num_visible // 2
-        strength = rng.uniform(3, 4) if kind == "far, weak" else rng.uniform(4, 8)
-        order = torch.rand(count, num_visible, generator=generator).argsort(1)
+        strength = rng.uniform(4, 8)
+        if kind == "far, weak":
+            count = min(count, _FEW_MODES)
+            shares = shares[:count]
+            strength = rng.uniform(0.7, 1.5)
+        order = torch.rand(num_visible, count, generator=generator).argsort(0)
         signs = torch.randint(2, (num_visible, count), generator=generator).double() * 2 - 1
-        columns = strength * signs * (order.T < pixels)
+        columns = torch.where(order < pixels, strength * signs, 0.0)
         bias = torch.randn(num_visible, generator=generator, dtype=torch.float64) - 0.5
         small = rng.choice([0, 3, 5])
         base = 0.2 * torch.randn(num_visible, small, generator=generator, dtype=torch.float64)
         background = []
     else:
-        if kind.endswith("easy"):
+        weight = rng.uniform(7, 12)
+        if kind.endswith("small"):
             pixels = rng.choice([4, 5, 6])
-            weight = rng.uniform(3, 5)
         else:
             pixels = min(rng.choice([8, 12, 16, 24, 36, 48]), 480 // count)
-            weight = rng.uniform(6, 11)
         num_visible = count * pixels
         one_of = torch.arange(count).repeat_interleave(pixels)
         columns = weight * torch.nn.functional.one_hot(one_of).double()
         if kind.startswith("near"):
             columns = 2 * columns - weight
-        bias = torch.full((num_visible,), -weight / 2, dtype=torch.float64)
+        bias = torch.full((num_visible,), -weight / 2 - 0.5, dtype=torch.float64)
         base = torch.zeros(num_visible, 0, dtype=torch.float64)
-        # A mode is at most a twentieth of all pixels.
-        others = max(rng.choice([100, 200, 300]), 20 * pixels - num_visible)
-        background = [_background(others, rng.choice([6, 10]), generator)]
+        # A mode has less than a twentieth of all pixels.
+        others = max(rng.choice([100, 200, 300]), 22 * pixels - num_visible)
+        background = [_background(others, rng, generator)]
 
     def model_of(factor: float) -> Planted:
         """The model with the masses of its modes times a factor."""
@@ -439,9 +453,11 @@ def _modes(which: int) -> Hunted:
     return _shown(f"{which + 1}: {name}", model, images, generator)
 
 
-def _background(num_visible: int, num_hidden: int, generator: torch.Generator) -> Planted:
+def _background(num_visible: int, rng: random.Random, generator: torch.Generator) -> Planted:
     """A small RBM with pixels that are off more often than on."""
-    weights = 0.15 * torch.randn(num_visible, num_hidden, generator=generator, dtype=torch.float64)
+    shape = (num_visible, rng.choice([6, 10, 14]))
+    std = rng.choice([0.1, 0.3, 0.6])
+    weights = std * torch.randn(shape, generator=generator, dtype=torch.float64)
     bias = torch.randn(num_visible, generator=generator, dtype=torch.float64) - 1
     rbm = RBM(weights, bias - weights.sum(1) / 2, -weights.sum(0) / 2)
     return planted.from_components(rbm)
@@ -509,8 +525,9 @@ def _few_images(which: int) -> Hunted:
     return Hunted(f"{which + 1}: {name}", model, test, train, truth, expected)
 
 
-def _deep_models(which: int) -> Hunted:
-    raise NotImplementedError
+def _deep(which: int) -> Hunted:
+    [(model, test, train, truth)] = islice(deep_models(which + 1), which, None)
+    return Hunted(f"{which + 1}: {model.description}", model, test, train, truth)
 
 
 def _sources(family: str, which: int) -> tuple[random.Random, torch.Generator]:
@@ -522,7 +539,7 @@ def _sources(family: str, which: int) -> tuple[random.Random, torch.Generator]:
 FAMILIES: dict[str, Callable[[int], Hunted]] = {
     "tied weights": _tied,
     "modes": _modes,
-    "deep models": _deep_models,
+    "deep models": _deep,
     "two phases": _two_phases,
     "few images": _few_images,
 }
@@ -614,7 +631,7 @@ def hunted_families(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     images among the trusted evaluations that give one.
     """
     counts = []
-    for (family,), members in grouped(list(rows), "family").items():
+    for family, members in grouped(list(rows), "family").items():
         trusted = [row for row in members if row["verdict"] == Verdict.TRUSTED]
         right = [row for row in members if row["right"] == "yes"]
         for_others = [row for row in trusted if None not in (row["others"], row["others_interval"])]
@@ -628,7 +645,9 @@ def hunted_families(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "right_doubted": sum(row["verdict"] != Verdict.TRUSTED for row in right),
                 "held": sum(map(holds_truth, trusted)),
                 "others_given": len(for_others),
-                "others_held": sum(inside(row["others_interval"], row["others"]) for row in for_others),
+                "others_held": sum(
+                    inside(row["others_interval"], row["others"]) for row in for_others
+                ),
             }
         )
     return counts
