@@ -334,32 +334,41 @@ def _shown(name: str, model: Planted, images: Planted, generator: torch.Generato
     return Hunted(name, model.rbm, test, train, truth)
 
 
-_TIED = ("equal", "two rows", "two columns", "four values", "quantised", "equal rows", "equal columns")  # fmt: skip
+_TIED = {
+    "equal": [[1.0]],
+    "two rows": [[0.85], [1.15]],
+    "two columns": [[0.85, 1.15]],
+    "four values": [[0.8, 1.1], [1.2, 0.9]],
+}
+_TIED_KINDS = (*_TIED, "quantised", "equal rows", "equal columns")
 
 
 def _tied(which: int) -> Hunted:
     rng, generator = _sources("tied weights", which)
-    kind = _TIED[which % len(_TIED)]
+    kind = _TIED_KINDS[which % len(_TIED_KINDS)]
     largest = rng.uniform(10, 60)
     num_visible, num_hidden = (rng.choice([48, 80, 120, 160, 200]) for _ in range(2))
+    # 1 is where a second phase appears.
     strength = rng.uniform(0.7, 1.25)
     field = rng.choice([0.0, 0.0, 0.3, -0.3, 1.0, -1.0, 3.0, -3.0])
-    grid = largest / _GRID_STEPS
-
-    def rounded(weight: float) -> float:
-        """Where all weights of a block are rounded the same way, by nearly half of the grid or by less."""
-        return (round(weight / grid) + rng.choice([-0.49, 0.49, 0.4, 0.0])) * grid
-
-    if kind == "quantised":
+    if kind in _TIED:
+        weight = 4 * strength / math.sqrt(num_visible * num_hidden)
+        grid = largest / _GRID_STEPS
+        # Some by nearly half of the grid's step, so that all weights are rounded by as much.
+        values = [
+            [
+                (round(weight * factor / grid) + rng.choice([-0.49, 0.49, 0.4, 0.0])) * grid
+                for factor in row
+            ]
+            for row in _TIED[kind]
+        ]
+        model = tied(torch.tensor(values).double(), num_visible, num_hidden, field)
+        detail = f"weights of {weight:.3f}, field of {field:g} nats"
+    elif kind == "quantised":
         step = rng.choice([0.02, 0.1, 0.25, 0.5])
-        blocks = planted.block_diagonal(
-            num_visible, num_hidden, 16, weight_std=strength, generator=generator
-        ).rbm
-        model = planted.from_components(
-            RBM((blocks.weights / step).round() * step, blocks.visible_bias, blocks.hidden_bias)
-        )
+        model = _quantised(num_visible, num_hidden, strength, step, generator)
         detail = f"steps of {step:g}"
-    elif kind in ("equal rows", "equal columns"):
+    else:
         copies = rng.choice([10, 20, 30])
         rows = torch.arange(3).repeat_interleave(copies)
         std = 4 * strength / math.sqrt(copies * num_hidden)
@@ -368,29 +377,26 @@ def _tied(which: int) -> Hunted:
         if kind == "equal columns":
             model = transposed(model)
         detail = f"3 x {copies}, weights of {std:.3f}"
-    else:
-        weight = 4 * strength / math.sqrt(num_visible * num_hidden)
-        factors = {
-            "equal": [[1.0]],
-            "two rows": [[0.85], [1.15]],
-            "two columns": [[0.85, 1.15]],
-            "four values": [[0.8, 1.1], [1.2, 0.9]],
-        }[kind]
-        values = torch.tensor(
-            [[rounded(weight * factor) for factor in row] for row in factors], dtype=torch.float64
-        )
-        model = tied(values, num_visible, num_hidden, field)
-        detail = f"weights of {weight:.3f}, field of {field:g} nats"
-    beside_it = [pair(largest)]
+    parts = [model, pair(largest)]
     for _ in range(rng.choice([0, 0, 1, 4])):
-        beside_it.append(pair(rng.uniform(10, largest), rng.choice([1, 3])))
+        parts.append(pair(rng.uniform(10, largest), rng.choice([1, 3])))
     if rng.random() < 0.5:
-        beside_it.append(planted.block_diagonal(48, 30, 4, 0.8, generator=generator))
-    whole = beside([model, *beside_it])
-    if is_flipped := rng.random() < 0.4:
+        parts.append(planted.block_diagonal(48, 30, 4, 0.8, generator=generator))
+    whole = beside(parts)
+    is_flipped = rng.random() < 0.4
+    if is_flipped:
         whole = flipped(whole)
     name = f"{kind}, {detail}, beside {largest:.1f}{', flipped' * is_flipped}"
     return _shown(f"{which + 1}: {name}", whole, whole, generator)
+
+
+def _quantised(
+    num_visible: int, num_hidden: int, std: float, step: float, generator: torch.Generator
+) -> Planted:
+    """Small RBMs side by side whose weights are multiples of a step."""
+    rbm = planted.block_diagonal(num_visible, num_hidden, 16, std, generator=generator).rbm
+    weights = (rbm.weights / step).round() * step
+    return planted.from_components(RBM(weights, rbm.visible_bias, rbm.hidden_bias))
 
 
 _MODES = ("near", "independent", "far", "near, small", "near", "far, weak", "independent, small", "near")  # fmt: skip
@@ -400,57 +406,69 @@ def _modes(which: int) -> Hunted:
     rng, generator = _sources("modes", which)
     kind = _MODES[which % len(_MODES)]
     count = rng.choice([5, 8, 10, 15, 20, 30])
+    if kind == "far, weak":
+        count = min(count, _FEW_MODES)
     total = rng.uniform(0.6, 3.0)
     shares = [rng.choice([1.0, 1.0, 0.2]) if which % 2 else 1.0 for _ in range(count)]
     shown = rng.choice([1.0, 1.0, 3.0, 0.3])
-    if kind.startswith("far"):
-        num_visible = rng.choice([200, 300, 400])
-        pixels = num_visible // 2
-        strength = rng.uniform(4, 8)
-        if kind == "far, weak":
-            count = min(count, _FEW_MODES)
-            shares = shares[:count]
-            strength = rng.uniform(0.7, 1.5)
-        order = torch.rand(num_visible, count, generator=generator).argsort(0)
-        signs = torch.randint(2, (num_visible, count), generator=generator).double() * 2 - 1
-        columns = torch.where(order < pixels, strength * signs, 0.0)
-        bias = torch.randn(num_visible, generator=generator, dtype=torch.float64) - 0.5
-        small = rng.choice([0, 3, 5])
-        base = 0.2 * torch.randn(num_visible, small, generator=generator, dtype=torch.float64)
-        background = []
-    else:
-        weight = rng.uniform(7, 12)
-        if kind.endswith("small"):
-            pixels = rng.choice([4, 5, 6])
-        else:
-            pixels = min(rng.choice([8, 12, 16, 24, 36, 48]), 480 // count)
-        num_visible = count * pixels
-        one_of = torch.arange(count).repeat_interleave(pixels)
-        columns = weight * torch.nn.functional.one_hot(one_of).double()
-        if kind.startswith("near"):
-            columns = 2 * columns - weight
-        bias = torch.full((num_visible,), -weight / 2 - 0.5, dtype=torch.float64)
-        base = torch.zeros(num_visible, 0, dtype=torch.float64)
-        # A mode has less than a twentieth of all pixels.
-        others = max(rng.choice([100, 200, 300]), 22 * pixels - num_visible)
-        background = [_background(others, rng, generator)]
+    make = _far_modes if kind.startswith("far") else _near_modes
+    pixels, model_of = make(kind, count, rng, generator)
 
-    def model_of(factor: float) -> Planted:
+    def shown_times(factor: float) -> Planted:
         """The model with the masses of its modes times a factor."""
-        masses = [factor * total * share / sum(shares) for share in shares]
-        if kind.startswith("independent"):
-            modes = independent_modes(columns, bias, masses)
-        else:
-            modes = with_modes(columns, bias, base, masses)
-        return beside([modes, *background])
+        return model_of([factor * total * share / sum(shares) for share in shares])
 
-    model = model_of(1.0)
-    images = model if shown == 1 else model_of(shown)
+    model = shown_times(1.0)
+    images = model if shown == 1 else shown_times(shown)
     equal = "equal" if len(set(shares)) == 1 else "unequal"
     name = f"{count} {kind}, {equal} masses of together {total:.2f}, {pixels} pixels each"
     if shown != 1:
         name += f", shown {shown:g} times as often"
     return _shown(f"{which + 1}: {name}", model, images, generator)
+
+
+def _far_modes(
+    kind: str, count: int, rng: random.Random, generator: torch.Generator
+) -> tuple[int, Callable[[list[float]], Planted]]:
+    """Modes at random patterns of half of the pixels, on top of a small RBM: their pixels, and the model with masses of the modes."""
+    num_visible = rng.choice([200, 300, 400])
+    pixels = num_visible // 2
+    strength = rng.uniform(0.7, 1.5) if kind == "far, weak" else rng.uniform(4, 8)
+    order = torch.rand(num_visible, count, generator=generator).argsort(0)
+    signs = torch.randint(2, (num_visible, count), generator=generator).double() * 2 - 1
+    columns = torch.where(order < pixels, strength * signs, 0.0)
+    bias = torch.randn(num_visible, generator=generator, dtype=torch.float64) - 0.5
+    small = rng.choice([0, 3, 5])
+    base = 0.2 * torch.randn(num_visible, small, generator=generator, dtype=torch.float64)
+    return pixels, partial(with_modes, columns, bias, base)
+
+
+def _near_modes(
+    kind: str, count: int, rng: random.Random, generator: torch.Generator
+) -> tuple[int, Callable[[list[float]], Planted]]:
+    """Modes of a few pixels each, which exclude each other or are independent, beside a small RBM; as `_far_modes`."""
+    weight = rng.uniform(7, 12)
+    if kind.endswith("small"):
+        pixels = rng.choice([4, 5, 6])
+    else:
+        pixels = min(rng.choice([8, 12, 16, 24, 36, 48]), 480 // count)
+    num_visible = count * pixels
+    mode_of = torch.arange(count).repeat_interleave(pixels)
+    columns = weight * torch.nn.functional.one_hot(mode_of).double()
+    bias = torch.full((num_visible,), -weight / 2 - 0.5, dtype=torch.float64)
+    # A mode has less than a twentieth of all pixels.
+    others = max(rng.choice([100, 200, 300]), 22 * pixels - num_visible)
+    background = _background(others, rng, generator)
+
+    def model_of(masses: list[float]) -> Planted:
+        if kind.startswith("near"):
+            nothing = torch.zeros(num_visible, 0, dtype=torch.float64)
+            modes = with_modes(2 * columns - weight, bias, nothing, masses)
+        else:
+            modes = independent_modes(columns, bias, masses)
+        return beside([modes, background])
+
+    return pixels, model_of
 
 
 def _background(num_visible: int, rng: random.Random, generator: torch.Generator) -> Planted:
