@@ -114,7 +114,7 @@ def hunted_models(family: str, number: int = NUMBER) -> Iterator[Hunted]:
     --------
     >>> for hunted in hunted_models("few images", 2):
     ...     print(hunted.name)
-    1: 20 images, each 50 times
+    1: 20 images, each 20 times
     2: 8 images
     """
     if family not in FAMILIES:
