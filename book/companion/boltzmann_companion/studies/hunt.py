@@ -62,7 +62,7 @@ STEPS = 500
 _TEST_IMAGES, _TRAINING_IMAGES = 300, 1_000
 # Steps of the grid to which a model's largest weight is rounded where chains walk with 16 bits.
 _GRID_STEPS = 32_639
-# Sets of up to so many modes are all summed over; of more, two are on together in this share at most.
+# Up to so many modes all sets are summed over; of more, two are on together in at most this share.
 _FEW_MODES, _NOTHING = 8, 1e-6
 # Draws without a field from which ln Z with one is averaged.
 _ISING_DRAWS = 4_000
