@@ -264,7 +264,7 @@ EACH_KIND = pytest.mark.parametrize("name", KINDS)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     monkeypatch.setattr(log_probability_store, "_IMAGES_PER_SHARD", 5)
-    monkeypatch.setattr(evaluate_study, "_code", lambda: "of this version")
+    monkeypatch.setattr(evaluate_study, "code_checksum", lambda: "of this version")
     monkeypatch.setattr(evaluate_study, "MINUTES", {2: (32, 5_000), 6: (64, 6_000)})
     monkeypatch.setattr(evaluate_study, "_TRUTH_STEPS", 5_000)
     # a training of eight epochs on tiny images, looked at after 2, 5 and 8

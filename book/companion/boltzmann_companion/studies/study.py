@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+import boltzmann_likelihood
 from boltzmann_companion.claims.checks import inside
 from boltzmann_companion.recipes import load_model
 from boltzmann_likelihood.evaluation.evaluation import evaluate
@@ -439,10 +440,11 @@ def study_folder() -> Path:
 
 
 @cache
-def _code() -> str:
-    """The checksum of the code that rows depend on."""
-    library = sorted(Path(storage.__file__).parent.rglob("*.py"))
-    return storage.sha256(b"".join(path.read_bytes() for path in [*library, Path(__file__)]))
+def code_checksum() -> str:
+    """The checksum of the code that rows depend on: the library, the tool and the studies."""
+    folders = (storage.__file__, boltzmann_likelihood.__file__, __file__)
+    files = [path for file in folders for path in sorted(Path(file).parent.rglob("*.py"))]
+    return storage.sha256(b"".join(path.read_bytes() for path in files))
 
 
 def study(
@@ -478,7 +480,7 @@ def study(
     rows = []
     for case, start, steps in tqdm(tasks, "study", unit="evaluation", disable=hide):
         model = _stored(getattr(case, "training", None))
-        identity = ["evaluate-study", asdict(case), model, start, steps, _SEED, _code()]
+        identity = ["evaluate-study", asdict(case), model, start, steps, _SEED, code_checksum()]
         found = remembered(folder, identity, partial(_row, case, start, steps))
         rows.append({key: value for key, value in found.items() if key != "seconds"})
     return rows
