@@ -670,7 +670,6 @@ def _row(family: str, which: int, steps: int) -> dict[str, Any]:
     if evaluation.interrupted:
         raise KeyboardInterrupt
     average = evaluation.average
-    for_others = average.sample_interval
     off = average.mean - hunted.truth
     sizes = [hunted.model.num_visible, *hunted.model.hidden_layers]
     return {
@@ -679,14 +678,19 @@ def _row(family: str, which: int, steps: int) -> dict[str, Any]:
         "size": " × ".join(map(str, sizes)),
         "truth": hunted.truth,
         "value": average.mean,
-        "value_interval": list(average.interval),
+        "value_interval": _stated(average.interval),
         "value_error": off,
         "right": "yes" if abs(off) <= WRONG else "no",
         "others": hunted.others,
-        "others_interval": list(for_others) if for_others else None,
+        "others_interval": _stated(average.sample_interval),
         "verdict": evaluation.word,
         "findings": list(evaluation.warnings),
     }
+
+
+def _stated(interval: tuple[float, float]) -> list[float] | None:
+    """An interval as a record has it; None where nothing is said."""
+    return list(interval) if all(map(math.isfinite, interval)) else None
 
 
 def hunted_families(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
