@@ -573,12 +573,13 @@ def _evaluation(
             "case, so that an interval for other images rests on the different ones.",
             *remarks,
         )
-    trusted = results["judgement"].word != Verdict.NOT_TRUSTED
+    if not results["judgement"].has_interval:
+        average = average.without_intervals
     return Evaluation(
         num_visible=target.whole.num_visible,
         num_hidden=sum(target.whole.hidden_layers),
         num_images=len(target.rows) if target.has_images else 0,
-        average=average if trusted else average.without_intervals,
+        average=average,
         model=target.whole.description,
         baselines=baselines,
         remarks=(*behind, *remarks),

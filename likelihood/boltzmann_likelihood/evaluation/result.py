@@ -76,6 +76,11 @@ class Judgement:
         return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
 
     @property
+    def has_interval(self) -> bool:
+        """Whether the number has an interval: one that is not trusted has none."""
+        return self.word != Verdict.NOT_TRUSTED
+
+    @property
     def factor(self) -> float:
         """About how many times as much work would settle all doubts; infinite if that cannot be said, and 1 if there are none."""
         return max((doubt.factor for doubt in self.doubts), default=1.0)
@@ -391,8 +396,8 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def has_interval(self) -> bool:
-        """Whether the number has an interval of 95 %: one that is not trusted has none."""
-        return self.judgement.word != Verdict.NOT_TRUSTED
+        """Whether the number has an interval of 95 %."""
+        return self.judgement.has_interval
 
     @property
     def least_log_z(self) -> float:
