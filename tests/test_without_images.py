@@ -155,7 +155,12 @@ def test_a_claimed_ln_z_is_audited(found):
 
 def test_ln_z_of_a_file_with_spins_is_that_of_the_file():
     foreign = ForeignRBM(SMALL, "spins.h5", spin_visible=True, log_z_offset=1.5)
-    assert f"has ln Z = {log_z(SMALL) + 1.5:.3f}" in describe(evaluate(foreign))
+    exact = evaluate(foreign)
+    assert f"has ln Z = {log_z(SMALL) + 1.5:.3f}" in describe(exact)
+    assert f"ln Z = {log_z(SMALL) + 1.5:.2f} nats" in quote(exact)
+    options = {"generator": 5, "steps": 160, "exact": False, "progress": False}
+    low, high = evaluate(SMALL, **options).log_z_interval(0.95)
+    assert f"interval {low + 1.5:.2f} to {high + 1.5:.2f}" in quote(evaluate(foreign, **options))
 
 
 @pytest.mark.parametrize(

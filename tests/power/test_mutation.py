@@ -300,7 +300,7 @@ GROUPS = {
         ),
         mutant(
             "what can be enumerated always is",
-            "evaluation/evaluation.py: exact = «exact and →»model.enumerated_units",
+            "evaluation/evaluation.py: exact = «exact and →»evaluated.enumerated_units",
             "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
         mutant(
@@ -458,8 +458,13 @@ GROUPS = {
         ),
         mutant(
             "the rest of a training's time goes to all checkpoints",
-            "evaluation/training.py: if each.average.interval[1] >= «least→-math.inf»",
+            "evaluation/training.py: in highest.items() if high >= «least→-math.inf»",
             f"{TRAINING}most_of_the_work_is_spent_on_those_that_could_be_best",
+        ),
+        mutant(
+            "what is not trusted has an interval",
+            "evaluation/result.py: return self.word != Verdict.«NOT_TRUSTED→TRUSTED»",
+            "tests/test_not_trusted.py::test_its_json_keeps_the_fields_without_their_values[other_images]",
         ),
         mutant(
             "what the other model's ln p*(v) may lack is none of a difference's error",

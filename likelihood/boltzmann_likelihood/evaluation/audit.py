@@ -90,7 +90,8 @@ class Audit(Printed):
     interval : tuple of float
         The interval (low, high) of the estimates, in nats.
     mean_log_unnormalized : float
-        The mean of ln p*(v) over the test images; minus ln Z, it is their average log-probability. NaN without images.
+        The mean of ln p*(v) over the test images; minus ln Z, it is their average log-probability.
+        NaN without images.
     evaluation : Evaluation
         The estimates.
     log_z_offset : float
@@ -171,8 +172,9 @@ def audit(
     Raises
     ------
     InputError
-        As for `evaluate`; if not exactly one finite number is claimed, or a log-probability without images; if the model's ln Z or ln p*(v) is not finite; or if a
-        log-probability is claimed for a deep model whose ln p*(v) is itself an estimate.
+        As for `evaluate`; if not exactly one finite number is claimed, or a log-probability without
+        images; if the model's ln Z or ln p*(v) is not finite; or if a log-probability is claimed
+        for a deep model whose ln p*(v) is itself an estimate.
     KeyboardInterrupt
         If interrupted before there is any estimate.
 

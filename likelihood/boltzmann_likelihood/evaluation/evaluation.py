@@ -121,8 +121,9 @@ def evaluate(
         Binary test images of any type, at least two, or what `read_images` returns: the result
         then says how they became binary. Without them only ln Z is estimated.
     train : array, Tensor or Images, shape [any, D], optional
-        Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
-        from the test images, whose means RAISE's annealing model then knows, or the start from mean field if there are none.
+        Binary training images, for the start of the annealing and for the base rates reported
+        beside the value. Without them, both come from the test images, whose means RAISE's
+        annealing model then knows; if there are none either, the start comes from mean field.
     minutes : float
         Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt is; pilot runs choose K and the steps
         of parallel tempering accordingly. Where the shortest run takes longer, a warning says so before it begins. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
@@ -155,7 +156,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If an image is not binary or has the wrong width, a weight is negative, the number of weights is wrong or there are weights without images, `minutes`, `steps` or
+        If an image is not binary or has the wrong width, a weight is negative, the number of
+        weights is wrong or there are weights without images, `minutes`, `steps` or
         `tempering_steps` is not as described, or the model overflows.
     KeyboardInterrupt
         If interrupted before there is any estimate.
@@ -169,8 +171,9 @@ def evaluate(
     Where a hundred draws of the hidden units for each image are too few for ln p*(v) of a deep model, these units are annealed in 800
     chains, in as many steps as AIS takes.
 
-    Without test images, the chains walk through `model.annealed`, an RBM with the same ln Z, and draws of it stand in for images: Gibbs
-    chains that begin where annealing does. The average, its intervals and the baselines are then NaN. Modes that only images would show are not looked for.
+    Without test images, the chains walk through `model.annealed`, an RBM with the same ln Z, and
+    draws of it stand in for images: Gibbs chains that begin where annealing does. The average, its
+    intervals and the baselines are then NaN. Modes that only images would show are not looked for.
 
     Examples
     --------
@@ -423,7 +426,7 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
 
 
 def _stand_ins(rbm: RBM, bias: Tensor | None, generator: torch.Generator) -> Tensor:
-    """Draws of a model that stand in for test images, by Gibbs chains from a start with these biases, or the uniform one."""
+    """Draws of a model that stand in for images, by Gibbs chains from a start with these biases."""
     if bias is None:
         bias = torch.zeros(rbm.num_visible)
     rates = torch.sigmoid(bias.to(rbm.device, rbm.dtype))
@@ -576,12 +579,13 @@ def _evaluation(
             "case, so that an interval for other images rests on the different ones.",
             *remarks,
         )
-    trusted = results["judgement"].word != Verdict.NOT_TRUSTED
+    if not results["judgement"].has_interval:
+        average = average.without_intervals
     return Evaluation(
         num_visible=target.whole.num_visible,
         num_hidden=sum(target.whole.hidden_layers),
         num_images=len(target.rows) if target.has_images else 0,
-        average=average if trusted else average.without_intervals,
+        average=average,
         model=target.whole.description,
         baselines=baselines,
         remarks=(*behind, *remarks),

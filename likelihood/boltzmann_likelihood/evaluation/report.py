@@ -480,13 +480,18 @@ def _start_and_seed(evaluation: Evaluation) -> tuple[str, str]:
 
 
 def _quote_log_z(evaluation: Evaluation) -> str:
-    """The line to quote where there are no images."""
-    value = f"ln Z = {evaluation.known_log_z.value:.2f} nats"
+    """The line to quote where there are no images: ln Z of the model as the file has it."""
+    offset = evaluation.inputs.log_z_offset
+    value = f"ln Z = {evaluation.known_log_z.value + offset:.2f} nats"
     if evaluation.exact is not None:
-        parts = ["exact, by enumeration", code_version()]
+        parts = ["exact, by enumeration"]
     else:
-        value += f", 95 % interval {between(evaluation.log_z_interval(LEVEL))}"
-        parts = [*_methods(evaluation), *_start_and_seed(evaluation), code_version()]
+        low, high = evaluation.log_z_interval(LEVEL)
+        value += f", 95 % interval {between((low + offset, high + offset))}"
+        parts = [*_methods(evaluation), *_start_and_seed(evaluation)]
+    if offset:
+        parts.append("units -1 and 1")
+    parts.append(code_version())
     return f"To quote: {value} ({'; '.join(parts)})"
 
 
@@ -497,7 +502,8 @@ def _methods(evaluation: Evaluation) -> list[str]:
     ends = f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}"
     images = "images"
     if not evaluation.has_images:
-        ends = f"AIS {best.ais.log_z:.2f}, RAISE {best.ais.log_z + best.bracket.gap:.2f}"
+        by_ais = best.ais.log_z + evaluation.inputs.log_z_offset
+        ends = f"AIS {by_ais:.2f}, RAISE {by_ais + best.bracket.gap:.2f}"
         images = "draws of the model"
     found = [
         f"parallel tempering, {len(tempering.betas)} temperatures, {tempering.chain_steps:,} chain-steps",

@@ -76,6 +76,11 @@ class Judgement:
         return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
 
     @property
+    def has_interval(self) -> bool:
+        """Whether the number has an interval: one that is not trusted has none."""
+        return self.word != Verdict.NOT_TRUSTED
+
+    @property
     def factor(self) -> float:
         """About how many times as much work would settle all doubts; infinite if that cannot be said, and 1 if there are none."""
         return max((doubt.factor for doubt in self.doubts), default=1.0)
@@ -228,7 +233,8 @@ class ExactResult:
 class Evaluation(Printed, FinishedRuns):
     """What is known about a model's average test log-probability, and the runs that say so.
 
-    `print` shows it as a report in words. Without test images, only ln Z is known; whatever is about images is then NaN, 0 or empty.
+    `print` shows it as a report in words. Without test images, only ln Z is known; whatever is
+    about images is then NaN, 0 or empty.
 
     Attributes
     ----------
@@ -241,7 +247,8 @@ class Evaluation(Printed, FinishedRuns):
     start : str
         Where annealing and parallel tempering start.
     average : ImageAverage
-        The average test log-probability with its intervals, which are infinite where it is not trusted.
+        The average test log-probability with its intervals, which are infinite where it is not
+        trusted.
     model : str
         The kind of the model and its sizes.
     baselines : Baselines
@@ -389,12 +396,15 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def has_interval(self) -> bool:
-        """Whether the number has an interval of 95 %: one that is not trusted has none."""
-        return self.judgement.word != Verdict.NOT_TRUSTED
+        """Whether the number has an interval of 95 %."""
+        return self.judgement.has_interval
 
     @property
     def least_log_z(self) -> float:
-        """What ln Z is at least, in nats: proven, or certified by AIS's weights, which fails once in 1,000 runs."""
+        """What ln Z is at least, in nats.
+
+        It is proven, or certified by AIS's weights, which fails once in 1,000 runs.
+        """
         if self.exact is not None:
             return self.exact.log_z - self.rounding
         best = self.runs[-1].ais
@@ -406,19 +416,24 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def largest_average(self) -> float:
-        """What the average is at most, in nats, by `least_log_z`; infinite where ln p*(v) is an estimate, which errs low."""
+        """What the average is at most, in nats, by `least_log_z`.
+
+        Infinite where ln p*(v) is an estimate, which errs low.
+        """
         if self.unnormalized.draws:
             return math.inf
         return self.average.mean + self.known_log_z.value - self.least_log_z
 
     @property
     def width(self) -> float:
-        """The width of the 95 % interval of what is asked for, in nats: the average or, without test images, ln Z."""
+        """The width of the 95 % interval of the average or, without images, of ln Z, in nats."""
         low, high = self.average.interval if self.has_images else self.log_z_interval(LEVEL)
         return high - low
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
-        """The interval (low, high) for ln Z at this confidence level, in nats; infinite at both ends where it is not trusted.
+        """The interval (low, high) for ln Z at this confidence level, in nats.
+
+        It is infinite at both ends where the verdict is *not trusted*.
 
         Raises
         ------

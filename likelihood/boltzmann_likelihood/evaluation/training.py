@@ -365,7 +365,7 @@ def _rounds(
 
 
 def _could_be_best(found: Mapping[int, Evaluation]) -> list[int]:
-    """Those that could reach the best one's interval: by their own intervals or, where they are not trusted, by what is proven."""
+    """Those that could reach the best one's interval: where not trusted, by what is proven."""
     lows = [each.average.interval[0] for each in found.values() if each.word != Verdict.NOT_TRUSTED]
     least = max(lows, default=-math.inf)
     highest = {

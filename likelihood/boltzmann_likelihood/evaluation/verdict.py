@@ -5,8 +5,9 @@ Three methods look at one ln Z. What each of them can say about it is not the sa
 *Parallel tempering* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the
 truth was counted (chapter 17). Its value is therefore what is reported, always. Others can only raise doubts about it.
 
-Its interval is reported unless the verdict is `not trusted`. Then it would be a false precision, and a lower bound on ln Z takes its place, which is proven or
-certified by AIS's weights at 99.9 %. The interval of a number that is `open` holds if nothing is missing, and the report says that.
+Its interval is reported unless the verdict is `not trusted`. Then it would be a false precision,
+and a lower bound on ln Z takes its place, which is proven or certified by AIS's weights at 99.9 %.
+The interval of a number that is `open` holds if nothing is missing, and the report says that.
 
 *AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
 ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds parallel
