@@ -168,7 +168,7 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.0),)}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)}, "open", "it raises ln Z by 0.3 nats", math.inf),
+        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)}, "open", "it raises ln Z by 0.30 nats", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.8, promised=0.3),)}, "trusted", "", 1),
         (lambda run: {"mode_checks": ()}, "open", "were not looked at", math.inf),
         (lambda run: {"interrupted": True}, "not trusted", "Interrupted", math.inf),

@@ -359,7 +359,7 @@ GROUPS = {
         ),
         mutant(
             "RAISE is forgiven whatever a run from its images finds",
-            "evaluation/verdict.py: *_of_images(finished.image_checks«→ and ()»),",
+            "evaluation/verdict.py: *_of_images(finished.image_checks«→ and ()», tempering),",
             f"{EVALUATE}raise_that_falls_short[for half, and a mode was missed]",
         ),
         mutant(
@@ -379,7 +379,7 @@ GROUPS = {
         ),
         mutant(
             "a mode in which no run stays does not matter, whatever it promises",
-            "evaluation/verdict.py: check.promised > «→1e9 * »_PROMISED)",
+            "evaluation/verdict.py: and (check.promised > «→1e9 * »room or",
             f"{IMAGES}modes_that_images_show_are_not_trusted[twenty of 20 pixels]",
         ),
         mutant(

@@ -35,8 +35,8 @@ The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the 
    the same level; a run from a mode finds more than half a nat that parallel tempering missed; the run
    was interrupted; or the training images are not of the model's kind.
 2. `open`: a mode could add more than half a nat within two standard errors; parallel tempering missed a mode that adds less, but where one
-   was missed, many beside it may have been; it has not been in modes that promise more than a tenth of a nat, if the bounds of all modes are as
-   far below their masses; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or before modes that
+   was missed, many beside it may have been; it has not been in modes that promise more than its interval has room for, if the bounds of all modes
+   are as far below their masses; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or before modes that
    images show were looked at.
 3. `too noisy to tell`: parallel tempering's 95 % interval extends more than half a nat to either side.
 
@@ -77,9 +77,8 @@ _WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TR
 SMALL = 0.5
 # RAISE's shortfall and an open bracket are reported only beyond the first, and an estimate of AIS that moves beyond the second, in nats.
 _TOLERANCE, _MOVING = 1.0, 0.5
-# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed, and so
-# may one that promises more than the last of these.
-_MET, _FIRST_OF_MANY, _PROMISED = 0.1, 0.01, 0.1
+# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
+_MET, _FIRST_OF_MANY = 0.1, 0.01
 # Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
 _MOST = 0.75
 # The probability with which the certified bound and parallel tempering's interval, when they are compared, each hold.
@@ -146,8 +145,8 @@ def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
     return [
         *_of_tempering(tempering),
         *_of_ais(finished.runs[-1].ais, tempering),
-        *_of_modes(finished.mode_checks),
-        *_of_images(finished.image_checks),
+        *_of_modes(finished.mode_checks, tempering),
+        *_of_images(finished.image_checks, tempering),
         *_of_raise(finished, tempering, explained),
     ]
 
@@ -157,11 +156,15 @@ def _of_tempering(tempering: TemperingEstimate) -> Iterator[Doubt]:
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
     for text in tempering.warnings:
         yield Doubt(Verdict.NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
-    low, high = tempering.interval(LEVEL)
-    half = (high - low) / 2
+    half = _half_width(tempering)
     if not half <= SMALL:
         text = f"Parallel tempering knows ln Z to {half:.1f} nats only (95 %)."
         yield Doubt(Verdict.TOO_NOISY, text, factor=(half / SMALL) ** 2)
+
+
+def _half_width(tempering: TemperingEstimate) -> float:
+    low, high = tempering.interval(LEVEL)
+    return (high - low) / 2
 
 
 def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
@@ -175,20 +178,20 @@ def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]
     return [Doubt(Verdict.NOT_TRUSTED, text)]
 
 
-def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
+def _of_modes(checks: Sequence[ModeCheck], tempering: TemperingEstimate) -> list[Doubt]:
     if not checks:
         text = (
             "The model's own modes were not looked at, and parallel tempering may have missed one."
         )
         return [Doubt(Verdict.OPEN, text, Part.MODES)]
-    return _of_checks(checks, "a mode of the model's own")
+    return _of_checks(checks, tempering, "a mode of the model's own")
 
 
-def _of_images(checks: Sequence[ModeCheck] | None) -> list[Doubt]:
-    return _of_checks(checks, "a mode near some images") if checks else []
+def _of_images(checks: Sequence[ModeCheck] | None, tempering: TemperingEstimate) -> list[Doubt]:
+    return _of_checks(checks, tempering, "a mode near some images") if checks else []
 
 
-def _of_checks(checks: Sequence[ModeCheck], mode: str) -> list[Doubt]:
+def _of_checks(checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: str) -> list[Doubt]:
     found = [check for check in checks if check.significant and check.missed > SMALL]
     if found:
         worst = max(found, key=lambda check: check.missed)
@@ -199,12 +202,19 @@ def _of_checks(checks: Sequence[ModeCheck], mode: str) -> list[Doubt]:
         return [
             Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING if worst.least > SMALL else Part.MODES)
         ]
-    unmet = [check for check in checks if _first_of_many(check)]
+    # What is promised matters if the interval has no room for it.
+    room = max(_half_width(tempering), _FIRST_OF_MANY)
+    unmet = [
+        check
+        for check in checks
+        if check.met < _MET
+        and (check.promised > room or (check.significant and check.missed > _FIRST_OF_MANY))
+    ]
     if unmet:
         largest = max(unmet, key=lambda check: (check.significant, check.missed))
         nats = f"That alone raises ln Z by {largest.missed:.2f} nats only, but where one is missed, others beside it may be."
-        if largest.promised > max(largest.missed, _PROMISED):
-            nats = f"With others like it, it raises ln Z by {largest.promised:.1f} nats, if mean field's bounds are as far below the mass of all modes."
+        if largest.promised > max(largest.missed, room):
+            nats = f"With others like it, it raises ln Z by {largest.promised:.2f} nats, if mean field's bounds are as far below the mass of all modes."
         part = Part.NOTHING if largest.significant else Part.MODES
         return [Doubt(Verdict.OPEN, f"Parallel tempering missed {mode}. {nats}", part)]
     most = max(check.most for check in checks)
@@ -212,12 +222,6 @@ def _of_checks(checks: Sequence[ModeCheck], mode: str) -> list[Doubt]:
         return []
     text = f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to {most:.1f} nats."
     return [Doubt(Verdict.OPEN, text, Part.MODES, (most / SMALL) ** 2)]
-
-
-def _first_of_many(check: ModeCheck) -> bool:
-    """Whether parallel tempering has hardly been in a mode that may be one of many."""
-    surely = check.significant and check.missed > _FIRST_OF_MANY
-    return check.met < _MET and (surely or check.promised > _PROMISED)
 
 
 def _of_raise(
@@ -232,7 +236,7 @@ def _of_raise(
         text = "Some images may be hard to reach."
     elif short.affected.double().mean() > _MOST:
         text = "More than three quarters of the images are affected, as all would be if parallel tempering had missed a part of Z."
-    elif _of_images(finished.image_checks):
+    elif _of_images(finished.image_checks, tempering):
         return
     elif finished.image_checks:
         word = Verdict.TRUSTED
