@@ -245,7 +245,7 @@ class AnnealingRuns:
                 image_checks=self._compare(tempering, image_modes) if looked_at_images else None,
             )
             yield found
-        last = int(largest * left / (_LEFT * tempering_steps))
+        last = int(left / (_LEFT * tempering_steps) * largest)
         if last > middle:
             bar.set_postfix(K=last)
             yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
