@@ -578,7 +578,7 @@ def _confirmed(
     either phase then disagree, however many round trips each has made.
 
     On twelve models with two phases that differ by 0 to 3 nats (Ising lattices in a field, and equal
-    weights), and with tolerances of 0.15 to 0.4 nats, 369 of 654 evaluations stopped early. Their
+    weights), and with tolerances of 0.15 to 0.4 nats, 759 of 1,332 evaluations stopped early. Their
     intervals held in 97 %, and so did the narrower half of them. Of 437 intervals of 20,000 chain-steps
     that were trusted and narrow enough, and not confirmed, 93 % held, and 89 % of the narrower half.
     """
