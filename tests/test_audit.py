@@ -344,8 +344,10 @@ def test_audit_of_what_an_archive_says(folder):
 @pytest.mark.usefixtures("folder")
 def test_compare_command():
     output, stored = recorded("compare m.npz other.npz --data t.npy")
-    assert "Verdict: first better." in output
+    assert "Verdict: first better on these images." in output
+    assert "for other images of the kind nothing can be said" in output
     assert "Model: m.npz\nSecond model: other.npz\n" in output
-    assert stored["verdict"] == "first better"
-    low, high = stored["interval_95_other_images"]
+    assert stored["verdict"] == "first better on these images"
+    assert stored["interval_95_other_images"] is None
+    low, high = stored["interval_95"]
     assert 0 < low < stored["difference"] < high

@@ -59,7 +59,7 @@ def stop(model, test, seed, tolerance):
     found = estimate(start, EFFORT, False)
     low, high = found.log_z_interval(0.95)
     narrow = found.trustworthy and high - low <= tolerance
-    return narrow and _confirmed([start], [found], tolerance, False), (low, high)
+    return narrow and _confirmed([start], [found], False), (low, high)
 
 
 @pytest.mark.parametrize("seed", range(4))

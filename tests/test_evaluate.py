@@ -573,6 +573,34 @@ def test_a_narrow_interval_ends_the_run(monkeypatch, tolerance, steps, chosen_by
 
 
 @pytest.mark.usefixtures("_estimated")
+def test_runs_from_modes_that_disagree_let_it_run_on(monkeypatch):
+    """All the time is then spent, and the same numbers come out as without the first look."""
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 128)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 80_000)
+
+    def elsewhere(runs, tempering, progress):
+        return [replace(tempering, log_z=tempering.log_z + 9 * tempering.std_error)]
+
+    monkeypatch.setattr(AnnealingRuns, "from_strongest_modes", elsewhere)
+    test = draws(SMALL, 100, 3)
+    found = estimate(SMALL, test, tolerance=1.0)
+    assert found.effort.tolerance is None
+    again = estimate(SMALL, test, steps=128, tempering_steps=80_000)
+    assert again.average == found.average
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_interruption_of_the_runs_from_modes_leaves_the_result(monkeypatch):
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 1_024)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 80_000)
+    calls = interrupt_call(monkeypatch, AnnealingRuns, "from_strongest_modes", 1)
+    result = estimate(SMALL, draws(SMALL, 100, 3), tolerance=1.0)
+    assert len(calls) == 1
+    assert result.trustworthy
+    assert result.effort.num_steps == 64
+
+
+@pytest.mark.usefixtures("_estimated")
 def test_interruption_of_the_longer_run_leaves_the_shorter_one(monkeypatch):
     calls = interrupt_call(monkeypatch, AnnealingRuns, "_run", 4)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False, tolerance=1e-9)

@@ -25,7 +25,7 @@ from paperlib.errors import InputError
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, weighted_mean
 from paperlib.torch_settings import plain_torch
-from paperlib.uncertain import Uncertain, total
+from paperlib.uncertain import total
 from paperlib.validation import ArrayLike
 
 
@@ -167,9 +167,10 @@ def compare(
 
 def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
     """The average ln p(v) under the first model minus that under the second, image by image; zero for one and the same evaluation."""
-    log_ratio = a.log_unnormalized - b.log_unnormalized
     if a is b:
-        return average_of(log_ratio, Uncertain(0.0), a.weights, cases=a.cases)
+        # It is zero for any images, however few these are.
+        return ImageAverage(0.0, (0.0, 0.0), (0.0, 0.0), 0.0, 0.0)
+    log_ratio = a.log_unnormalized - b.log_unnormalized
     log_z_ratio = a.known_log_z - b.known_log_z
     log_z_ratio = total((log_z_ratio, a.unnormalized.error, b.unnormalized.error))
     rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)

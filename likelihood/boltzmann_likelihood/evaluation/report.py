@@ -75,11 +75,12 @@ def describe(result: Evaluation | Audit | Comparison | TrainingLikelihood) -> st
     >>> from boltzmann_likelihood.evaluation import evaluate
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), [0, 2, -2], torch.zeros(2))
-    >>> for line in describe(evaluate(rbm, [[0, 1, 0], [1, 1, 0]])).splitlines()[:5]:
+    >>> for line in describe(evaluate(rbm, [[0, 1, 0], [1, 1, 0]])).splitlines()[:6]:
     ...     print(line)
     RBM with 3 visible and 2 hidden units, 2 test images; all numbers in nats.
     ln Z = 4.333, exact.
     Average test log-probability: -0.947 (standard error over images 0.000).
+      for other images of the kind: nothing can be said, since 2 images are too few for that, 300 are needed
     For scale: uniform model -2.08, independent pixels with the base rates of the test images -1.27.
     Verdict: trusted: every state of the smaller layer was enumerated, nothing is estimated.
     """
@@ -162,6 +163,8 @@ def _on_images(evaluation: Evaluation) -> list[str]:
             f"ln Z = {exact.log_z:.3f}, exact.",
             f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
         ]
+        if evaluation.average.doubt:
+            lines.append(f"  for other images of the kind: {_of_other_images(evaluation.average)}")
     else:
         lines += [_log_z(evaluation), *_average(evaluation)]
     return [*lines, _baselines(evaluation)]
@@ -391,6 +394,7 @@ def _over_images(name: str, average: ImageAverage) -> dict[str, Any]:
         "std_error_over_images": average.image_std_error,
         "interval_95": average.interval,
         "interval_95_other_images": average.sample_interval,
+        "doubt_about_other_images": average.doubt or None,
     }
 
 

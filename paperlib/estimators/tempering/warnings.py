@@ -31,10 +31,10 @@ def find_tempering_warnings(
     degrees_of_freedom: float,
     chain_steps: int,
 ) -> tuple[str, ...]:
-    """Look for reasons to doubt the estimate, in the record of the T steps that count, its rejection rates and its number of round trips. `chain_steps` are
-    all that were spent.
+    """Look for reasons to doubt the estimate, in the record of the T steps that count, its rejection rates and its number of round trips.
 
-    `series` [T, R] has the contribution of each step of each replica to the error of ln Z, in nats; its mean is zero.
+    `series` [T, R] has the contribution of each step of each replica to the error of ln Z, in nats; its mean is zero. `chain_steps` are all that
+    were spent.
     """
     found = []
     if trips < FEWEST_ROUND_TRIPS:
