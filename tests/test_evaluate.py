@@ -157,7 +157,9 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
     ("change", "word", "said", "factor"),
     [
         (lambda run: {}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.9),)}, "trusted", "", 1),
+        (lambda run: {"mode_checks": (ModeCheck(0.008, 0.004, 0.01, met=0.9),)}, "trusted", "", 1),
+        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.9),)}, "trusted", "", 1),
+        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.9),)}, "open", "the interval has no room", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.005, 0.004, 0.006, met=0.0),)}, "trusted", "", 1),
         (lambda run: {"tempering": replace(run.tempering, std_error=0.4)}, "too noisy to tell", "to 0.", 3.6),
         (lambda run: {"tempering": replace(run.tempering, std_error=math.inf)}, "too noisy to tell", "to inf", math.inf),

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -144,19 +145,19 @@ class ModeSearch:
         self._same = max(usual, _SAME)
 
     def of_model(self) -> list[Optimum]:
-        """The strongest mode and, if it is another, the strongest in which no draw is."""
-        visible, bounds = self._everywhere()
+        """The strongest mode and, if it is another, the strongest in which no draw is; or else the second phase."""
+        visible, bounds = self._everywhere
         unmet = self._distance(visible, self._visible) > self._same
         best = bounds.argmax()
         modes = [self._mode(best, visible, bounds, unmet)]
         if unmet.any() and not unmet[best]:
             strongest = _largest(bounds, unmet)
             modes.append(self._mode(strongest, visible, bounds, unmet))
-        return modes
+        return modes if len(modes) > 1 else [*modes, *self.phases()[1:]]
 
     def phases(self) -> list[Optimum]:
         """The strongest mode, and the strongest that differs from it in many pixels, if there is one."""
-        visible, bounds = self._everywhere()
+        visible, bounds = self._everywhere
         modes = [Optimum(visible[bounds.argmax()])]
         others = self._distance(visible, modes[0].visible[None]) > _FAR * visible.shape[1]
         if others.any():
@@ -204,6 +205,7 @@ class ModeSearch:
                 states.append(v)
         return start_bias(rbm, torch.cat(states), generator)
 
+    @cached_property
     def _everywhere(self) -> tuple[Tensor, Tensor]:
         """Visible means and bounds of all modes to which the draws and points of the model's own lead."""
         starts = torch.cat([search_points(self._model), _units_alike(self._model)])

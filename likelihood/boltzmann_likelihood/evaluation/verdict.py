@@ -34,7 +34,8 @@ The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the 
    disagree, a value below the proven bound); the average is above 0, which no log-probability is; the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
    the same level; a run from a mode finds more than half a nat that parallel tempering missed; the run
    was interrupted; or the training images are not of the model's kind.
-2. `open`: a mode could add more than half a nat within two standard errors; parallel tempering missed a mode that adds less, but where one
+2. `open`: a mode could add more than half a nat within two standard errors, or adds for certain more than the interval of parallel tempering has
+   room for; parallel tempering missed a mode that adds less, but where one
    was missed, many beside it may have been; it has not been in modes that promise more than its interval has room for, if the bounds of all modes
    are as far below their masses; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or before modes that
    images show were looked at.
@@ -202,7 +203,7 @@ def _of_checks(checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: 
         return [
             Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING if worst.least > SMALL else Part.MODES)
         ]
-    # What is promised matters if the interval has no room for it.
+    # What is missed or promised matters if the interval has no room for it.
     room = max(_half_width(tempering), _FIRST_OF_MANY)
     unmet = [
         check
@@ -217,6 +218,10 @@ def _of_checks(checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: 
             nats = f"With others like it, it raises ln Z by {largest.promised:.2f} nats, if mean field's bounds are as far below the mass of all modes."
         part = Part.NOTHING if largest.significant else Part.MODES
         return [Doubt(Verdict.OPEN, f"Parallel tempering missed {mode}. {nats}", part)]
+    beyond = [check.missed for check in checks if check.significant and check.missed > room]
+    if beyond:
+        text = f"A run of parallel tempering that starts at {mode} raises ln Z by {max(beyond):.2f} nats, for which the interval has no room."
+        return [Doubt(Verdict.OPEN, text, Part.MODES)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
