@@ -1,0 +1,209 @@
+"""Hidden states that explain an image, though the model's proposal never draws them.
+
+Draws from a proposal Q(h | v), and chains that are annealed from it, know nothing of hidden states to which Q gives
+hardly any probability: a transition proposes what Q draws. A search does not need Q. It starts at draws from Q, at
+states with any part of the units on, and at what the model has below random states of its upper layer. From there
+units are drawn by the slopes of ln p*(v, h) along them, first at a high temperature. A state that explains one image
+is a start for others.
+
+What a search finds says nothing of how much of p*(v) lies there. So it is only added to the proposal, as independent
+units around each state. Draws from Q and from there together are weighted by all that could have drawn them (the
+balance heuristic; Veach & Guibas 1995), so that their mean weight is p*(v) whatever the search has found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from paperlib.kernels import bernoulli
+from paperlib.models import DBM, DBN
+from paperlib.models.posterior_sampling import Proposal
+from paperlib.numerics import bernoulli_log_prob
+
+#: States around which draws are proposed, beside those from Q.
+STATES = 3
+# Steps of a search from anywhere, of which half are hot, and of one from states that explain other images.
+_STEPS, _STEPS_NEARBY = 24, 8
+# Chains of a search for each image: one from Q, one from any part of the units, and the others from the upper layer.
+_STARTS = 4
+# In a step all units of a layer may be drawn anew, or half of them, and so on, down to one in eight.
+_HALVINGS = 4
+# Units whose odds are found together, by changing all of them, are one in so many; odds beyond the second number are not believed.
+_BLOCKS, _SUREST = 16, 10.0
+
+#: Hidden layers [n, states, M_l] of n images.
+States = list[Tensor]
+
+
+def find_states(
+    model: DBM | DBN,
+    rows: Tensor,
+    generator: torch.Generator,
+    nearby: Sequence[Tensor] | None = None,
+) -> States:
+    """States [n, STATES, M_l] that explain rows [n, D], the best first, from anywhere or from states [any, M_l] of other images."""
+    if nearby is None:
+        hidden, chains, steps, hot = _starts(model, rows, generator), _STARTS, _STEPS, _STEPS // 2
+    else:
+        hidden = [layer.repeat(len(rows), 1) for layer in nearby]
+        chains, steps, hot = len(nearby[0]), _STEPS_NEARBY, 0
+    proposal = model.proposal(rows.repeat_interleave(chains, 0))
+    log_joint, slopes = _slopes(proposal, hidden)
+    best, highest = hidden, log_joint
+    for step in range(steps):
+        beta = min(1.0, (step + 1) / (hot + 1))
+        # Layers that are drawn anew at once would only change places.
+        layer = step % len(hidden)
+        proposed = _drawn_anew(proposal, hidden, slopes, layer, beta, generator)
+        found, new_slopes = _slopes(proposal, proposed)
+        best = _where(found > highest, proposed, best)
+        highest = torch.maximum(found, highest)
+        uniform = torch.rand(found.shape, generator=generator, device=found.device)
+        accepted = uniform.log() < found - log_joint
+        if beta < 1:
+            accepted = torch.ones_like(accepted)
+        hidden = _where(accepted, proposed, hidden)
+        slopes = _where(accepted, new_slopes, slopes)
+        log_joint = torch.where(accepted, found, log_joint)
+    order = highest.view(len(rows), chains).argsort(1, descending=True)
+    # Where there are fewer chains than states, the best count again.
+    order = order[:, torch.arange(STATES, device=order.device) % chains]
+    chosen = order + chains * torch.arange(len(rows), device=order.device)[:, None]
+    return [layer[chosen] for layer in best]
+
+
+def _starts(model: DBM | DBN, rows: Tensor, generator: torch.Generator) -> list[Tensor]:
+    """Hidden states [n * _STARTS, M_l] to start from, those of each row behind each other."""
+    drawn = model.proposal(rows).draw(generator)
+    starts = [drawn, [_any_part(layer, generator) for layer in drawn]]
+    upper = model.annealed
+    for _ in range(_STARTS - len(starts)):
+        top = _any_part(drawn[0].new_empty(len(rows), upper.num_hidden), generator)
+        units = bernoulli(upper.visible_probs(top), generator)
+        starts.append(model.completed(units, generator)[1])
+    return [torch.stack(layers, 1).flatten(0, 1) for layers in zip(*starts, strict=True)]
+
+
+def _any_part(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Random units [n, M], of which in each row another part is on."""
+    rates = torch.rand(len(like), 1, generator=generator, device=like.device, dtype=like.dtype)
+    return bernoulli(rates.expand_as(like).contiguous(), generator)
+
+
+def _drawn_anew(
+    proposal: Proposal,
+    hidden: Sequence[Tensor],
+    slopes: Sequence[Tensor],
+    layer: int,
+    beta: float,
+    generator: torch.Generator,
+) -> list[Tensor]:
+    """The same with some units of one layer drawn from their odds, in each chain another part of them.
+
+    The slope along a unit is not its log-odds, since ln p* bends between 0 and 1: where both ends agree that
+    the other one is worse, a unit would never stay. The mean of both slopes nearly is. So units that change by
+    the slope here are drawn once more, by the mean slope.
+    """
+    old = hidden[layer]
+    new = bernoulli(torch.sigmoid(beta * slopes[layer]), generator)
+    halvings = torch.randint(_HALVINGS, (len(old), 1), generator=generator, device=old.device)
+    some = torch.rand(old.shape, generator=generator, device=old.device) < 2.0**-halvings
+    proposed = list(hidden)
+    proposed[layer] = torch.where(some, new, old)
+    at_other_end = _slopes(proposal, proposed)[1][layer]
+    again = bernoulli(torch.sigmoid(beta * (slopes[layer] + at_other_end) / 2), generator)
+    proposed[layer] = torch.where(proposed[layer] != old, again, old)
+    return proposed
+
+
+def _where(chosen: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -> list[Tensor]:
+    """Layers of the new states where these are chosen [n], and of the old ones elsewhere."""
+    return [torch.where(chosen[:, None], *pair) for pair in zip(new, old, strict=True)]
+
+
+def _slopes(proposal: Proposal, hidden: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
+    """ln p*(v, h) [n], and its slope along each unit."""
+    with torch.enable_grad():
+        layers = [layer.detach().requires_grad_() for layer in hidden]
+        log_joint = proposal.log_joint(layers)
+        slopes = torch.autograd.grad(log_joint.sum(), layers)
+    return log_joint.detach(), slopes
+
+
+def mixture_around(
+    model: DBM | DBN, rows: Tensor, states: States, chains: int, generator: torch.Generator
+) -> Mixture:
+    """The mixture of Q and of units around the states [n, STATES, M_l] of rows [n, D], for so many chains of each row."""
+    count = states[0].shape[1]
+    proposal = model.proposal(rows.repeat_interleave(count, 0))
+    hidden = [layer.flatten(0, 1).to(model.dtype) for layer in states]
+    slopes = _slopes(proposal, hidden)[1]
+    logits = []
+    for number, layer in enumerate(hidden):
+        width = layer.shape[1:]
+        block = torch.randint(_BLOCKS, width, generator=generator, device=layer.device)
+        odds = slopes[number]
+        for each in range(_BLOCKS):
+            flipped = list(hidden)
+            flipped[number] = torch.where(block == each, 1 - layer, layer)
+            at_other_end = _slopes(proposal, flipped)[1][number]
+            odds = torch.where(block == each, (slopes[number] + at_other_end) / 2, odds)
+        # Odds that contradict the state were found too coarsely, and say nothing.
+        sign = 2 * layer - 1
+        logits.append(sign * (sign * odds).clamp(0, _SUREST))
+    return Mixture(model, rows, [layer.unflatten(0, (-1, count)) for layer in logits], chains)
+
+
+class Mixture(Proposal):
+    """Q of a model and independent units with these logits [n, states, M_l], between which the chains of each row [n, D] take turns.
+
+    The target of a chain is its component's share of p*(v, h), so that the mean weight of all chains of a row is p*(v).
+    """
+
+    def __init__(self, model: DBM | DBN, rows: Tensor, logits: States, chains: int) -> None:
+        self._q = model.proposal(rows.repeat_interleave(chains, 0))
+        self.num_layers = self._q.num_layers
+        self._components = 1 + logits[0].shape[1]
+        numbers = torch.arange(chains, device=logits[0].device) % self._components
+        self._number = numbers.repeat(len(rows))
+        shares = numbers.bincount(minlength=self._components) / chains
+        self._log_shares = shares.log()[:, None].to(model.dtype)
+        # [states, chains of all rows, M_l]
+        self._logits = [layer.transpose(0, 1).repeat_interleave(chains, 1) for layer in logits]
+        self._choose()
+
+    def choose(self, hidden: Sequence[Tensor], generator: torch.Generator) -> None:
+        """Let each chain have the component that has drawn its hidden states, if all had the same chance."""
+        self._log_shares = torch.zeros_like(self._log_shares) - math.log(self._components)
+        shares = self._log_each(hidden).softmax(0)
+        self._number = shares.T.multinomial(1, generator=generator).squeeze(1)
+        self._choose()
+
+    def logits(self, layer: int, hidden: Sequence[Tensor]) -> Tensor:
+        """Those of each chain's component, [chains, M_l]."""
+        of_q = self._q.logits(layer, hidden)
+        return torch.where(self._number[:, None] == 0, of_q, self._chosen[layer])
+
+    def log_joint(self, hidden: Sequence[Tensor]) -> Tensor:
+        """ln p*(v, h), and ln of the share that each chain's component has of it, [chains]."""
+        of_each = self._log_each(hidden)
+        own = of_each.gather(0, self._number[None])[0]
+        return self._q.log_joint(hidden) + own - (of_each + self._log_shares).logsumexp(0)
+
+    def _choose(self) -> None:
+        chain = torch.arange(len(self._number), device=self._number.device)
+        state = (self._number - 1).clamp(min=0)
+        self._chosen = [layer[state, chain] for layer in self._logits]
+
+    def _log_each(self, hidden: Sequence[Tensor]) -> Tensor:
+        """ln of the probability of hidden states in each component, [components, chains]."""
+        of_q = torch.stack(self._q.log_layers(hidden)).sum(0)
+        of_states = [
+            bernoulli_log_prob(layer, logits)
+            for layer, logits in zip(hidden, self._logits, strict=True)
+        ]
+        return torch.cat([of_q[None], torch.stack(of_states).sum(0)])
