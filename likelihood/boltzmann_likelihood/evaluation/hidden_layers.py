@@ -4,13 +4,13 @@ Every image gets a hundred draws from the model's proposal. Draws can lack a par
 meet, and then more of them change nothing. So before all else hidden states are searched for
 (`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not drawn: in up to two hundred images,
 all there are or a hundred at random and those that the model explains worst. Where some are found, they are starts of
-a search in all other images, and every image that gains by them is drawn anew, from the proposal and from around its
-states together. Then the search begins again. If it still finds more at the end, the average is not believed.
+a search in all images, which are drawn anew, from the proposal and from around their best states together. Then the
+search begins again. If it still finds more at the end, the average is not believed.
 
 How much the average rises when the draws of some images are doubled says what they still lack, as long as it is
 little. Where it is not, the hidden states of up to a hundred images are annealed from the proposal to their posterior
 (`paperlib.annealing.PosteriorPath`), in more and more steps, and the other images are shifted by what these gained on
-average. Images with states of their own gain otherwise than the rest, and are a stratum of their own.
+average.
 
 For images that the model itself has drawn, the hidden states that made them are draws from the posterior. Chains from
 there back to the proposal estimate ln p*(v) from above (bidirectional Monte Carlo; Grosse, Ghahramani & Adams 2015).
@@ -22,13 +22,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from boltzmann_likelihood.evaluation.hidden_states import (
     States,
+    best_of,
     find_states,
     mixture_around,
 )
@@ -41,7 +41,7 @@ from paperlib.estimators.ais import run_chains
 from paperlib.models import DBM, DBN
 from paperlib.numerics import log_mean_exp, seeded_generator, weighted_mean
 from paperlib.threads import step_bar
-from paperlib.uncertain import Uncertain, total
+from paperlib.uncertain import Uncertain
 
 #: Draws of the hidden units for each image.
 POSTERIOR_DRAWS = 100
@@ -59,19 +59,12 @@ _PILOT_STEPS = 10
 LOOK_IMAGES = 100
 # Searches at most, and draws that say whether an image gains by what one has found.
 _LOOKS, _LOOK_DRAWS = 3, 40
-# What one image gains is no chance beyond the first; states are of use beyond the second, in nats.
-_GAIN, _WORTH = 1.0, 0.2
+# What a single image gains is no chance beyond this, in nats.
+_GAIN = 1.0
+# The part of the images, those with the lowest ln p*(v), for which a search has so many chains more.
+_WORST, _WORST_CHAINS = 0.1, 20
 # Images whose states are tried in all others, and images at a time.
 _SOURCES, _BLOCK = 8, 50
-
-
-@dataclass(frozen=True)
-class _Stratum:
-    """Images that gain alike by annealing, those of them that are annealed, and their share of all weights."""
-
-    members: Tensor
-    picked: Tensor
-    share: float
 
 
 class HiddenLayers:
@@ -91,11 +84,10 @@ class HiddenLayers:
         )
         self._generator = seeded_generator(seed, generator.device)
         order = torch.randperm(len(rows), generator=self._generator, device=generator.device).cpu()
-        # The states of images that the proposal misses, and the place of each image there, or -1.
+        # Around these each image is drawn as well, once the proposal is known to miss some.
         self._states: States = []
-        self._place = torch.full((len(rows),), -1)
         self._gain = self._look(order, seeded_generator(seed + 1, generator.device))
-        self._strata = self._divided(order)
+        self._chosen = order[:POSTERIOR_IMAGES]
         self.estimate = self._drawn()
 
     def refine(self, largest: int, progress: bool | None = None) -> LogUnnormalized:
@@ -115,15 +107,10 @@ class HiddenLayers:
     def seconds_per_step(self) -> float:
         """Seconds that a step of annealing takes, for each of the steps that `refine` takes in the end."""
         generator = seeded_generator(0, self._model.device)
-
-        def anneal(steps: int) -> None:
-            for stratum in self._strata:
-                self._log_weights(stratum.picked, _CHAINS, steps, generator, False)
-
         # The first pass allocates.
-        anneal(1)
+        self._log_weights(self._chosen, _CHAINS, 1, generator, False)
         began = time.perf_counter()
-        anneal(_PILOT_STEPS)
+        self._log_weights(self._chosen, _CHAINS, _PILOT_STEPS, generator, False)
         return (time.perf_counter() - began) / _PILOT_STEPS * sum(1 / part for part in FRACTIONS)
 
     def doubts(self, units: Tensor) -> tuple[Doubt, ...]:
@@ -155,17 +142,29 @@ class HiddenLayers:
         gain = 0.0
         for _ in range(_LOOKS):
             index, at_random = self._looked_at(order)
-            states = find_states(self._model, self._of(index), generator)
-            mixed = self._mixed(index, states, generator)
-            gains = mixed - self._log_p[index]
+            states = self._searched(index, generator)
+            drawn = self._log_weights(index, _LOOK_DRAWS, 1, generator, False, states)
+            gains = log_mean_exp(drawn) - self._log_p[index]
             if not self._are_gains(gains[:at_random], index[:at_random]) and gains.max() <= _GAIN:
                 return 0.0
             before = self._log_p
-            self._adopt(index, states, mixed, generator)
+            self._adopt(index, states, gains, generator)
             gain = weighted_mean(self._log_p - before, self._weights).item()
             # Another search looks at other images.
             order = order.roll(-at_random)
         return gain
+
+    def _searched(self, index: Tensor, generator: torch.Generator) -> States:
+        """States of these images by a search, which takes longer for those with the lowest ln p*(v)."""
+        states = find_states(self._model, self._of(index), generator)
+        worst = self._log_p[index].argsort()[: max(1, int(_WORST * len(index)))]
+        rows = self._of(index[worst])
+        more = find_states(self._model, rows, generator, chains=_WORST_CHAINS)
+        before = [layer[worst.to(layer.device)] for layer in states]
+        best = best_of(self._model, rows, [before, more])
+        for layer, of_worst in zip(states, best, strict=True):
+            layer[worst.to(layer.device)] = of_worst
+        return states
 
     def _looked_at(self, order: Tensor) -> tuple[Tensor, int]:
         """The images in which a search looks: first so many at random, then those that the model explains worst."""
@@ -185,110 +184,59 @@ class HiddenLayers:
         noise = 3 * gains.std().item() / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
         return weighted_mean(gains, self._weights_of(index)).item() > max(_RISING, noise)
 
-    def _mixed(self, index: Tensor, states: States, generator: torch.Generator) -> Tensor:
-        """ln p*(v) of images [n] by a few draws from the proposal and around these states."""
-        return log_mean_exp(self._log_weights(index, _LOOK_DRAWS, 1, generator, False, states))
-
     def _adopt(
-        self, index: Tensor, states: States, mixed: Tensor, generator: torch.Generator
+        self, index: Tensor, states: States, gains: Tensor, generator: torch.Generator
     ) -> None:
-        """Draw all images anew that gain by states of their own or by those that these images have.
+        """Draw all images anew, also around the best of the states of these images, of those near them, and of those before.
 
-        Whether they do is asked of draws that are used for nothing else. If it depended on an estimate that is
-        kept, the high ones would be.
+        All are drawn anew, gain or not: to keep estimates that are by chance high would make their average too high.
         """
         device = states[0].device
-        gains = mixed - self._log_p[index]
-        gaining = int((gains > _WORTH).sum())
-        best = gains.argsort(descending=True)[: max(1, gaining)]
-        some = torch.randperm(len(best), generator=generator, device=generator.device)[:_SOURCES]
-        sources = best[some.cpu()].to(device)
+        gaining = gains.argsort(descending=True)[: max(1, int((gains > _GAIN).sum()))]
+        some = torch.randperm(len(gaining), generator=generator, device=generator.device)
+        sources = gaining[some[:_SOURCES].cpu()].to(device)
         nearby = [layer[sources, 0] for layer in states]
-        place = torch.full((len(self._rows),), -1)
+        # An image that was not looked at gets the states of another one, which do no harm.
+        place = torch.zeros(len(self._rows), dtype=torch.long)
         place[index] = torch.arange(len(index))
+        blocks = []
+        values = []
         for part in torch.arange(len(self._rows)).split(_BLOCK):
-            tried = find_states(self._model, self._of(part), generator, nearby)
-            by_nearby = self._mixed(part, tried, generator)
-            by_own = torch.where(place[part] >= 0, mixed[place[part]], -math.inf)
-            own = by_own > by_nearby
-            for layer, of_index in zip(tried, states, strict=True):
-                layer[own.to(device)] = of_index[place[part[own]].to(device)]
-            now = self._now(part, generator)
-            worth = torch.maximum(by_nearby, by_own) > now + _WORTH
-            if not bool(worth.any()):
-                continue
-            self._keep(part[worth], [layer[worth.to(device)] for layer in tried])
-            drawn = self._log_weights(part[worth], POSTERIOR_DRAWS, 1, generator, False)
-            self._log_p = self._log_p.index_put((part[worth],), log_mean_exp(drawn))
+            rows = self._of(part)
+            of_others = find_states(self._model, rows, generator, nearby)
+            several = [of_others, [layer[place[part].to(device)] for layer in states]]
+            if self._states:
+                several.append(self._known(part))
+            best = best_of(self._model, rows, several)
+            drawn = self._log_weights(part, POSTERIOR_DRAWS, 1, generator, False, best)
+            # Bits take a fourth of the memory.
+            blocks.append([layer.bool() for layer in best])
+            values.append(log_mean_exp(drawn))
+        self._states = [torch.cat(layers) for layers in zip(*blocks, strict=True)]
+        self._log_p = torch.cat(values)
 
-    def _now(self, index: Tensor, generator: torch.Generator) -> Tensor:
-        """ln p*(v) of images [n] by a few draws from what proposes now."""
-        found = torch.empty(len(index), dtype=torch.float64)
-        with_states = self._place[index] >= 0
-        for chosen in (with_states, ~with_states):
-            if bool(chosen.any()):
-                drawn = self._log_weights(index[chosen], _LOOK_DRAWS, 1, generator, False)
-                found[chosen] = log_mean_exp(drawn)
-        return found
-
-    def _keep(self, index: Tensor, states: States) -> None:
-        """Keep the states of these images."""
-        known = len(self._states[0]) if self._states else 0
-        self._place[index] = known + torch.arange(len(index))
-        # A bit each, as it were: there may be many images.
-        bits = [layer.bool() for layer in states]
-        if self._states:
-            bits = [torch.cat(pair) for pair in zip(self._states, bits, strict=True)]
-        self._states = bits
-
-    def _divided(self, order: Tensor) -> list[_Stratum]:
-        """Images with states of their own and those without; with both, half of the annealed images are from each, in this order."""
-        with_states = self._place[order] >= 0
-        parts = [part for part in (order[~with_states], order[with_states]) if len(part)]
-        fewest = min(len(part) for part in parts)
-        strata = []
-        for part in parts:
-            room = POSTERIOR_IMAGES
-            if len(parts) > 1:
-                room -= min(fewest, room // 2) if len(part) > fewest else room // 2
-            weights = self._weights_of(part)
-            share = len(part) / len(order)
-            if self._weights is not None and weights is not None:
-                share = (weights.sum() / self._weights.sum()).item()
-            strata.append(_Stratum(part, part[:room], share))
-        return strata
+    def _known(self, index: Tensor) -> States:
+        """The states of these images, once there are any."""
+        return [layer[index.to(layer.device)] for layer in self._states]
 
     def _drawn(self) -> LogUnnormalized:
         """The estimates as they are, and how much those of some images rise with more draws."""
-        rise = 0.0
-        for stratum in self._strata:
-            drawn = self._log_weights(stratum.picked, POSTERIOR_DRAWS, 1, self._generator, False)
-            rise += stratum.share * self._rise(drawn, stratum.picked)
-        return LogUnnormalized(self._log_p, rise=rise, draws=POSTERIOR_DRAWS, gain=self._gain)
+        drawn = self._log_weights(self._chosen, POSTERIOR_DRAWS, 1, self._generator, False)
+        return LogUnnormalized(
+            self._log_p, rise=self._rise(drawn), draws=POSTERIOR_DRAWS, gain=self._gain
+        )
 
     def _annealed(self, steps: int, progress: bool | None) -> LogUnnormalized:
-        log_p = self._log_p.clone()
-        rise = 0.0
-        errors = []
-        for members, picked, share in ((s.members, s.picked, s.share) for s in self._strata):
-            log_weights = self._log_weights(picked, _CHAINS, steps, self._generator, progress)
-            annealed, before = ReverseEstimate(log_weights), self._log_p[picked]
-            of_picked = self._weights_of(picked)
-            log_p[members] += weighted_mean(annealed.log_prob - before, of_picked)
-            log_p[picked] = annealed.log_prob
-            rise += share * self._rise(log_weights, picked)
-            if len(picked) == len(members) == 1:
-                error = annealed.average()
-            else:
-                error = control_variate_mean(
-                    annealed,
-                    before,
-                    self._log_p[members],
-                    batch_weights=of_picked,
-                    all_weights=self._weights_of(members),
-                ).uncertain
-            errors.append(Uncertain(0.0, share * error.std_error, error.dof))
-        return LogUnnormalized(log_p, total(errors), rise, _CHAINS, steps, self._gain)
+        log_weights = self._log_weights(self._chosen, _CHAINS, steps, self._generator, progress)
+        annealed, before = ReverseEstimate(log_weights), self._log_p[self._chosen]
+        of_chosen = self._weights_of(self._chosen)
+        found = control_variate_mean(
+            annealed, before, self._log_p, batch_weights=of_chosen, all_weights=self._weights
+        )
+        log_p = self._log_p + weighted_mean(annealed.log_prob - before, of_chosen)
+        log_p[self._chosen] = annealed.log_prob
+        error = Uncertain(0.0, found.test_set_std_error, found.degrees_of_freedom)
+        return LogUnnormalized(log_p, error, self._rise(log_weights), _CHAINS, steps, self._gain)
 
     def _of(self, index: Tensor) -> Tensor:
         return self._rows[index.to(self._rows.device)]
@@ -305,13 +253,9 @@ class HiddenLayers:
         progress: bool | None,
         states: States | None = None,
     ) -> Tensor:
-        """Log-weights of so many chains for each of these images, float64 [n, chains] on the CPU; those of single draws with one step.
-
-        Without `states`, all of them have states of their own, or none has.
-        """
-        if states is None and len(index) and self._place[index[0]] >= 0:
-            places = self._place[index].to(self._states[0].device)
-            states = [layer[places] for layer in self._states]
+        """Log-weights of so many chains for each of these images, float64 [n, chains] on the CPU; those of single draws with one step."""
+        if states is None and self._states:
+            states = self._known(index)
         return self._weights_from(self._of(index), chains, steps, generator, progress, states)
 
     def _weights_from(
@@ -333,11 +277,11 @@ class HiddenLayers:
             log_weights, _ = run_chains(path, schedule, count, generator, bar.update)
         return log_weights.view(-1, chains).cpu()
 
-    def _rise(self, log_weights: Tensor, index: Tensor) -> float:
-        """How much the average ln of the mean weight of these images falls with half of the chains."""
+    def _rise(self, log_weights: Tensor) -> float:
+        """How much the average ln of the mean weight of the chosen images falls with half of the chains."""
         halves = log_mean_exp(log_weights.unflatten(1, (2, -1))).mean(1)
         rises = log_mean_exp(log_weights) - halves
-        return weighted_mean(rises, self._weights_of(index)).item()
+        return weighted_mean(rises, self._weights_of(self._chosen)).item()
 
     def _apart(self, units: Tensor) -> float:
         """By how much more than the spread of the weights explains the two ends are apart for the model's own images, on average, in nats.

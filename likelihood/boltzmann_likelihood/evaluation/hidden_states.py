@@ -28,8 +28,8 @@ from paperlib.numerics import bernoulli_log_prob
 STATES = 3
 # Steps of a search from anywhere, of which half are hot, and of one from states that explain other images.
 _STEPS, _STEPS_NEARBY = 24, 8
-# Chains of a search for each image: one from Q, one from any part of the units, and the others from the upper layer.
-_STARTS = 4
+#: Chains of a search for each image: one from Q, one from the upper layer, and the others from any part of the units.
+STARTS = 4
 # In a step all units of a layer may be drawn anew, or half of them, and so on, down to one in eight.
 _HALVINGS = 4
 # Units whose odds are found together, by changing all of them, are one in so many; odds beyond the second number are not believed.
@@ -44,10 +44,11 @@ def find_states(
     rows: Tensor,
     generator: torch.Generator,
     nearby: Sequence[Tensor] | None = None,
+    chains: int = STARTS,
 ) -> States:
     """States [n, STATES, M_l] that explain rows [n, D], the best first, from anywhere or from states [any, M_l] of other images."""
     if nearby is None:
-        hidden, chains, steps, hot = _starts(model, rows, generator), _STARTS, _STEPS, _STEPS // 2
+        hidden, steps, hot = _starts(model, rows, chains, generator), _STEPS, _STEPS // 2
     else:
         hidden = [layer.repeat(len(rows), 1) for layer in nearby]
         chains, steps, hot = len(nearby[0]), _STEPS_NEARBY, 0
@@ -69,22 +70,43 @@ def find_states(
         hidden = _where(accepted, proposed, hidden)
         slopes = _where(accepted, new_slopes, slopes)
         log_joint = torch.where(accepted, found, log_joint)
-    order = highest.view(len(rows), chains).argsort(1, descending=True)
-    # Where there are fewer chains than states, the best count again.
-    order = order[:, torch.arange(STATES, device=order.device) % chains]
-    chosen = order + chains * torch.arange(len(rows), device=order.device)[:, None]
-    return [layer[chosen] for layer in best]
+    return _best([layer.unflatten(0, (-1, chains)) for layer in best], highest.view(-1, chains))
 
 
-def _starts(model: DBM | DBN, rows: Tensor, generator: torch.Generator) -> list[Tensor]:
-    """Hidden states [n * _STARTS, M_l] to start from, those of each row behind each other."""
+def best_of(model: DBM | DBN, rows: Tensor, several: Sequence[States]) -> States:
+    """The best of several sets of states [n, any, M_l] of rows [n, D], as [n, STATES, M_l]."""
+    states = [
+        torch.cat([layer.to(model.dtype) for layer in layers], 1)
+        for layers in zip(*several, strict=True)
+    ]
+    count = states[0].shape[1]
+    proposal = model.proposal(rows.repeat_interleave(count, 0))
+    log_joint = proposal.log_joint([layer.flatten(0, 1) for layer in states])
+    return _best(states, log_joint.view(-1, count))
+
+
+def _best(states: States, log_joint: Tensor) -> States:
+    """Those of the states [n, any, M_l] with the highest ln p*(v, h) [n, any], each once as far as there are enough."""
+    values, order = log_joint.sort(1, descending=True)
+    again = torch.zeros_like(values, dtype=torch.bool)
+    again[:, 1:] = values[:, 1:] == values[:, :-1]
+    order = order.gather(1, again.long().argsort(stable=True, dim=1))
+    order = order[:, torch.arange(STATES, device=order.device) % order.shape[1]]
+    row = torch.arange(len(order), device=order.device)[:, None]
+    return [layer[row, order] for layer in states]
+
+
+def _starts(
+    model: DBM | DBN, rows: Tensor, chains: int, generator: torch.Generator
+) -> list[Tensor]:
+    """Hidden states [n * chains, M_l] to start from, those of each row behind each other."""
     drawn = model.proposal(rows).draw(generator)
-    starts = [drawn, [_any_part(layer, generator) for layer in drawn]]
     upper = model.annealed
-    for _ in range(_STARTS - len(starts)):
-        top = _any_part(drawn[0].new_empty(len(rows), upper.num_hidden), generator)
-        units = bernoulli(upper.visible_probs(top), generator)
-        starts.append(model.completed(units, generator)[1])
+    top = _any_part(drawn[0].new_empty(len(rows), upper.num_hidden), generator)
+    units = bernoulli(upper.visible_probs(top), generator)
+    starts = [drawn, model.completed(units, generator)[1]]
+    for _ in range(chains - len(starts)):
+        starts.append([_any_part(layer, generator) for layer in drawn])
     return [torch.stack(layers, 1).flatten(0, 1) for layers in zip(*starts, strict=True)]
 
 
@@ -144,10 +166,10 @@ def mixture_around(
     slopes = _slopes(proposal, hidden)[1]
     logits = []
     for number, layer in enumerate(hidden):
-        width = layer.shape[1:]
-        block = torch.randint(_BLOCKS, width, generator=generator, device=layer.device)
+        order = torch.randperm(layer.shape[1], generator=generator, device=layer.device)
+        block = order % _BLOCKS
         odds = slopes[number]
-        for each in range(_BLOCKS):
+        for each in range(min(_BLOCKS, len(block))):
             flipped = list(hidden)
             flipped[number] = torch.where(block == each, 1 - layer, layer)
             at_other_end = _slopes(proposal, flipped)[1][number]
