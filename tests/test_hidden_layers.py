@@ -12,7 +12,7 @@ from boltzmann_companion.studies.study import _PARTS, DeepCase, holds_truth, stu
 from boltzmann_likelihood.evaluation import audit_evaluation, compare, evaluate
 from boltzmann_likelihood.evaluation.audit import AuditVerdict
 from boltzmann_likelihood.evaluation.hidden_layers import _APART, HiddenLayers
-from boltzmann_likelihood.evaluation.hidden_states import STATES, find_states, mixture_around
+from boltzmann_likelihood.evaluation.hidden_states import STATES, mixture_around, search_anywhere
 from boltzmann_likelihood.evaluation.result import LogUnnormalized
 from boltzmann_likelihood.evaluation.verdict import judge, shortfall
 from paperlib.annealing import PosteriorPath, uniform_betas
@@ -153,6 +153,10 @@ def test_a_path_has_a_chain_for_each_vector():
 # ---- what is said
 
 
+def without_a_search(monkeypatch):
+    monkeypatch.setattr(HiddenLayers, "_look", lambda *_: 0.0)
+
+
 def layers_of(case, steps, seed=1):
     model, _, test, _ = case.known()
     log_p = model.log_unnormalized_of(test, 100, seeded_generator(seed))
@@ -215,7 +219,7 @@ def lost_by_draws(units, log_odds, draws):
 def test_what_is_missing_is_no_more_than_is_said(monkeypatch):
     """As long as it is little, and though it is more than the last doubling of draws added."""
     monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers.POSTERIOR_IMAGES", 1_000)
-    monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers._LOOKS", 0)
+    without_a_search(monkeypatch)
     model, log_z = spread_out(40, 0.7)
     rows, generator = torch.zeros(1_000, 8), seeded_generator(1)
     drawn = model.log_unnormalized_of(rows, 100, generator)
@@ -229,7 +233,7 @@ def test_what_is_missing_is_no_more_than_is_said(monkeypatch):
 
 def test_widely_spread_weights_are_no_missed_part_of_the_posterior(monkeypatch):
     """More draws would help, and nothing else is said: every state of h1 may be drawn."""
-    monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers._LOOKS", 0)
+    without_a_search(monkeypatch)
     model, _ = spread_out(120, 0.8)
     rows, generator = torch.zeros(100, 8), seeded_generator(2)
     drawn = model.log_unnormalized_of(rows, 100, generator)
@@ -304,13 +308,13 @@ def test_the_states_are_found_that_recognition_denies():
     h1 = (torch.rand(100, 30, generator=seeded_generator(7)) < 0.5).double()
     rows, hidden = model.completed(h1, seeded_generator(8))
     assert found._between_ends(rows, hidden, None) > 20
-    states = find_states(model, rows, seeded_generator(9))
+    states = search_anywhere(model, rows, 4, 24, seeded_generator(9))
     assert found._between_ends(rows, hidden, states) < _APART
     assert found.doubts(h1) == ()
 
 
 def test_what_no_search_finds_is_still_noticed_for_images_of_the_model(monkeypatch):
-    monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers._LOOKS", 0)
+    without_a_search(monkeypatch)
     model = confidently_wrong()
     images = (torch.rand(50, 30, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
     drawn = model.log_unnormalized_of(images, 100, seeded_generator(1))

@@ -2,10 +2,11 @@
 
 Every image gets a hundred draws from the model's proposal. Draws can lack a part of the posterior that they never
 meet, and then more of them change nothing. So before all else hidden states are searched for
-(`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not drawn: in up to two hundred images,
-all there are or a hundred at random and those that the model explains worst. Where some are found, they are starts of
-a search in all images, which are drawn anew, from the proposal and from around their best states together. Then the
-search begins again. If it still finds more at the end, the average is not believed.
+(`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not drawn: in up to a hundred images,
+half of them at random and half those that the model explains worst. If an image gains more than the spread of its
+weights explains, a thorough search in twice as many follows. What it finds are starts of a search in all images,
+which are drawn anew, from the proposal and from around their best states together. Then the search begins again. If it
+still finds more at the end, the average is not believed.
 
 How much the average rises when the draws of some images are doubled says what they still lack, as long as it is
 little. Where it is not, the hidden states of up to a hundred images are annealed from the proposal to their posterior
@@ -22,6 +23,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -29,8 +31,9 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.hidden_states import (
     States,
     best_of,
-    find_states,
     mixture_around,
+    search_anywhere,
+    search_nearby,
 )
 from boltzmann_likelihood.evaluation.result import Doubt, LogUnnormalized, Part, Verdict
 from paperlib.annealing import PosteriorPath, uniform_betas
@@ -55,16 +58,30 @@ _APART = 0.5
 #: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate still moves.
 FRACTIONS = (16, 4, 1)
 _PILOT_STEPS = 10
-# Images at random in which a search looks, and as many that the model explains worst.
-LOOK_IMAGES = 100
-# Searches at most, and draws that say whether an image gains by what one has found.
-_LOOKS, _LOOK_DRAWS = 3, 40
-# What a single image gains is no chance beyond this, in nats.
+# What an image gains is no chance beyond this, in nats.
 _GAIN = 1.0
-# The part of the images, those with the lowest ln p*(v), for which a search has so many chains more.
-_WORST, _WORST_CHAINS = 0.1, 20
+# Searches at most once a short one has found something.
+_LOOKS = 3
+# The part of the images that a search looks at, those with the lowest ln p*(v), for which it has more chains.
+_WORST = 0.1
 # Images whose states are tried in all others, and images at a time.
-_SOURCES, _BLOCK = 8, 50
+_SOURCES, _BLOCK = 6, 50
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How long is searched: in how many images at random and as many that are explained worst, by which chains and steps; and draws around how many states."""
+
+    images: int
+    chains: int
+    chains_of_worst: int
+    steps: int
+    states: int
+    draws: int
+
+
+_SHORT = _Search(50, 2, 10, 12, 1, 20)
+_THOROUGH = _Search(100, 4, 20, 24, 3, 40)
 
 
 class HiddenLayers:
@@ -140,13 +157,14 @@ class HiddenLayers:
     def _look(self, order: Tensor, generator: torch.Generator) -> float:
         """Search for states that the proposal misses until there are none; by how much the last search has raised the average."""
         gain = 0.0
-        for _ in range(_LOOKS):
-            index, at_random = self._looked_at(order)
-            states = self._searched(index, generator)
-            drawn = self._log_weights(index, _LOOK_DRAWS, 1, generator, False, states)
-            gains = log_mean_exp(drawn) - self._log_p[index]
+        for search in (_SHORT, *[_THOROUGH] * _LOOKS):
+            index, at_random = self._looked_at(order, search.images)
+            states = self._searched(index, search, generator)
+            gains = self._gains(index, states, search, generator)
             if not self._are_gains(gains[:at_random], index[:at_random]) and gains.max() <= _GAIN:
                 return 0.0
+            if search == _SHORT:
+                continue
             before = self._log_p
             self._adopt(index, states, gains, generator)
             gain = weighted_mean(self._log_p - before, self._weights).item()
@@ -154,30 +172,42 @@ class HiddenLayers:
             order = order.roll(-at_random)
         return gain
 
-    def _searched(self, index: Tensor, generator: torch.Generator) -> States:
-        """States of these images by a search, which takes longer for those with the lowest ln p*(v)."""
-        states = find_states(self._model, self._of(index), generator)
-        worst = self._log_p[index].argsort()[: max(1, int(_WORST * len(index)))]
-        rows = self._of(index[worst])
-        more = find_states(self._model, rows, generator, chains=_WORST_CHAINS)
-        before = [layer[worst.to(layer.device)] for layer in states]
-        best = best_of(self._model, rows, [before, more])
-        for layer, of_worst in zip(states, best, strict=True):
-            layer[worst.to(layer.device)] = of_worst
-        return states
-
-    def _looked_at(self, order: Tensor) -> tuple[Tensor, int]:
-        """The images in which a search looks: first so many at random, then those that the model explains worst."""
-        if len(order) <= 2 * LOOK_IMAGES:
+    def _looked_at(self, order: Tensor, images: int) -> tuple[Tensor, int]:
+        """The images in which a search looks: first so many at random, then as many that the model explains worst."""
+        if len(order) <= 2 * images:
             return order, len(order)
         # Worse than independent pixels do, as well: images with many pixels on are all improbable.
         bias = base_rate_bias(self._rows, weights=self._weights).float().cpu()
         of_pixels = torch.cat([part.cpu().float() @ bias for part in self._rows.split(10_000)])
-        chosen = order[:LOOK_IMAGES]
+        chosen = order[:images]
         for badness in (self._log_p, self._log_p - of_pixels):
             others = badness.index_fill(0, chosen, math.inf)
-            chosen = torch.cat([chosen, others.argsort()[: LOOK_IMAGES // 2]])
-        return chosen, LOOK_IMAGES
+            chosen = torch.cat([chosen, others.argsort()[: images // 2]])
+        return chosen, images
+
+    def _searched(self, index: Tensor, search: _Search, generator: torch.Generator) -> States:
+        """States of these images by a search, with more chains for those with the lowest ln p*(v)."""
+        model, steps = self._model, search.steps
+        states = search_anywhere(model, self._of(index), search.chains, steps, generator)
+        worst = self._log_p[index].argsort()[: max(1, int(_WORST * len(index)))]
+        rows = self._of(index[worst])
+        more = search_anywhere(model, rows, search.chains_of_worst, steps, generator)
+        before = [layer[worst.to(layer.device)] for layer in states]
+        best = best_of(model, rows, [before, more])
+        for layer, of_worst in zip(states, best, strict=True):
+            layer[worst.to(layer.device)] = of_worst
+        return states
+
+    def _gains(
+        self, index: Tensor, states: States, search: _Search, generator: torch.Generator
+    ) -> Tensor:
+        """By how much ln p*(v) of these images rises around their states, beyond what the spread of the weights explains."""
+        states = [layer[:, : search.states] for layer in states]
+        mixed = self._log_weights(index, search.draws, 1, generator, False, states)
+        drawn = self._log_weights(index, search.draws, 1, generator, False)
+        # For log-normal weights, the logarithm of a mean of draws is too low by half of their
+        # variance at most: that is what annealing is for.
+        return log_mean_exp(mixed) - self._log_p[index] - drawn.var(1) / 2
 
     def _are_gains(self, gains: Tensor, index: Tensor) -> bool:
         """Whether what images at random gain is, on average, more than their noise and than matters."""
@@ -203,7 +233,7 @@ class HiddenLayers:
         values = []
         for part in torch.arange(len(self._rows)).split(_BLOCK):
             rows = self._of(part)
-            of_others = find_states(self._model, rows, generator, nearby)
+            of_others = search_nearby(self._model, rows, nearby, generator)
             several = [of_others, [layer[place[part].to(device)] for layer in states]]
             if self._states:
                 several.append(self._known(part))
@@ -292,7 +322,9 @@ class HiddenLayers:
         rows, hidden = self._model.completed(units.to(self._model.dtype), generator)
         apart = self._between_ends(rows, hidden, None)
         if apart > _APART:
-            states = find_states(self._model, rows, generator)
+            states = search_anywhere(
+                self._model, rows, _THOROUGH.chains, _THOROUGH.steps, generator
+            )
             apart = self._between_ends(rows, hidden, states)
         return apart
 

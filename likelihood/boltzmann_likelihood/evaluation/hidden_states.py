@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -26,39 +27,52 @@ from paperlib.numerics import bernoulli_log_prob
 
 #: States around which draws are proposed, beside those from Q.
 STATES = 3
-# Steps of a search from anywhere, of which half are hot, and of one from states that explain other images.
-_STEPS, _STEPS_NEARBY = 24, 8
-#: Chains of a search for each image: one from Q, one from the upper layer, and the others from any part of the units.
-STARTS = 4
+# Steps in each layer from states that explain other images.
+_STEPS_NEARBY = 4
 # In a step all units of a layer may be drawn anew, or half of them, and so on, down to one in eight.
 _HALVINGS = 4
 # Units whose odds are found together, by changing all of them, are one in so many; odds beyond the second number are not believed.
-_BLOCKS, _SUREST = 16, 10.0
+_BLOCKS, _SUREST = 8, 10.0
 
 #: Hidden layers [n, states, M_l] of n images.
 States = list[Tensor]
 
 
-def find_states(
+def search_anywhere(
+    model: DBM | DBN, rows: Tensor, chains: int, steps: int, generator: torch.Generator
+) -> States:
+    """States [n, STATES, M_l] that explain rows [n, D], the best first, by so many chains of each row and steps in each layer.
+
+    One chain starts below the upper layer, one at any part of the units, one at a draw from Q, and more at any part.
+    """
+    hidden = _starts(model, rows, chains, generator)
+    return _search(model, rows, hidden, steps, steps // 2, generator)
+
+
+def search_nearby(
+    model: DBM | DBN, rows: Tensor, nearby: Sequence[Tensor], generator: torch.Generator
+) -> States:
+    """The same from states [any, M_l] that explain other images."""
+    hidden = [layer.repeat(len(rows), 1) for layer in nearby]
+    return _search(model, rows, hidden, _STEPS_NEARBY, 0, generator)
+
+
+def _search(
     model: DBM | DBN,
     rows: Tensor,
+    hidden: Sequence[Tensor],
+    steps: int,
+    hot: int,
     generator: torch.Generator,
-    nearby: Sequence[Tensor] | None = None,
-    chains: int = STARTS,
 ) -> States:
-    """States [n, STATES, M_l] that explain rows [n, D], the best first, from anywhere or from states [any, M_l] of other images."""
-    if nearby is None:
-        hidden, steps, hot = _starts(model, rows, chains, generator), _STEPS, _STEPS // 2
-    else:
-        hidden = [layer.repeat(len(rows), 1) for layer in nearby]
-        chains, steps, hot = len(nearby[0]), _STEPS_NEARBY, 0
+    """The best states on the way from these [n * chains, M_l], in so many steps in each layer, the first of which are hot."""
+    chains = len(hidden[0]) // len(rows)
     proposal = model.proposal(rows.repeat_interleave(chains, 0))
     log_joint, slopes = _slopes(proposal, hidden)
     best, highest = hidden, log_joint
-    for step in range(steps):
+    # Layers that were drawn anew at once would only change places.
+    for step, layer in product(range(steps), range(len(hidden))):
         beta = min(1.0, (step + 1) / (hot + 1))
-        # Layers that are drawn anew at once would only change places.
-        layer = step % len(hidden)
         proposed = _drawn_anew(proposal, hidden, slopes, layer, beta, generator)
         found, new_slopes = _slopes(proposal, proposed)
         best = _where(found > highest, proposed, best)
@@ -104,9 +118,10 @@ def _starts(
     upper = model.annealed
     top = _any_part(drawn[0].new_empty(len(rows), upper.num_hidden), generator)
     units = bernoulli(upper.visible_probs(top), generator)
-    starts = [drawn, model.completed(units, generator)[1]]
-    for _ in range(chains - len(starts)):
-        starts.append([_any_part(layer, generator) for layer in drawn])
+    starts = [model.completed(units, generator)[1]]
+    starts += [[_any_part(layer, generator) for layer in drawn] for _ in range(chains - 1)]
+    if chains > 2:
+        starts[-1] = drawn
     return [torch.stack(layers, 1).flatten(0, 1) for layers in zip(*starts, strict=True)]
 
 
