@@ -252,8 +252,11 @@ class HiddenLayers:
     def _drawn(self) -> LogUnnormalized:
         """The estimates as they are, and how much those of some images rise with more draws."""
         drawn = self._log_weights(self._chosen, POSTERIOR_DRAWS, 1, self._generator, False)
+        noise = ReverseEstimate(drawn).average(self._weights_of(self._chosen))
+        # All images are drawn, not only the chosen ones.
+        error = noise.shifted(-noise.value).scaled(math.sqrt(len(self._chosen) / len(self._rows)))
         return LogUnnormalized(
-            self._log_p, rise=self._rise(drawn), draws=POSTERIOR_DRAWS, gain=self._gain
+            self._log_p, error, self._rise(drawn), POSTERIOR_DRAWS, gain=self._gain
         )
 
     def _annealed(self, steps: int, progress: bool | None) -> LogUnnormalized:
