@@ -114,7 +114,10 @@ def any_states(widths, generator):
 @EACH
 @pytest.mark.parametrize("around_states", [False, True])
 def test_weights_have_the_mean_p_of_v_in_both_directions(name, around_states):
-    """Forwards w, and backwards from the posterior 1 / w, by annealing in three steps, from the proposal or also from around states."""
+    """Forwards w, and backwards from the posterior 1 / w, by annealing in three steps.
+
+    Chains start from the proposal alone or from around states as well.
+    """
     model, count = SMALL[name], 20_000
     states, widths = hidden_states(model)
     log_p = log_joint(model, states)
@@ -297,7 +300,7 @@ def confidently_wrong():
 
 
 def test_the_states_are_found_that_recognition_denies():
-    """Each pixel is on when its unit is, which has an even chance, or off when it is off, and errs with the same small rate."""
+    """Each pixel follows its unit, on with an even chance, and errs with the same small rate."""
     model = confidently_wrong()
     images = (torch.rand(50, 30, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
     drawn = model.log_unnormalized_of(images, 100, seeded_generator(1))

@@ -41,8 +41,8 @@ from paperlib.numerics import (
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, as_bits, require_count
 
-# Rows times draws handled at once, and draws of the hidden units for each row, for the variational bound; more where rows are few, since
-# fewer in all would not tell their own error.
+# For the variational bound: rows times draws handled at once, draws of the hidden units for each
+# row, and fewest draws in all, since fewer would not tell their own error.
 _BLOCK, _BOUND_DRAWS, _FEWEST_IN_ALL = 5_000, 5, 200
 
 

@@ -480,7 +480,7 @@ GROUPS = {
         ),
         mutant(
             "no search for hidden states that are not drawn",
-            "evaluation/hidden_layers.py: for search in («_SHORT, *[_THOROUGH] * _LOOKS→»):",
+            "evaluation/hidden_layers.py: for number, search in enumerate((«_SHORT, *[_THOROUGH] * _LOOKS→»)):",
             f"{HIDDEN}states_that_are_never_drawn_are_found[DBN-2]",
         ),
         mutant(

@@ -1,21 +1,23 @@
-"""ln p*(v) of a deep model: the logarithm of an average over drawn hidden states, which errs low, and by how much.
+"""ln p*(v) of a deep model: the logarithm of an average over drawn states, and by how much it errs low.
 
-Every image gets a hundred draws from the model's proposal. Draws can lack a part of the posterior that they never
-meet, and then more of them change nothing. So before all else hidden states are searched for
-(`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not drawn: in up to a hundred images,
-half of them at random and half those that the model explains worst. If an image gains more than the spread of its
-weights explains, a thorough search in twice as many follows. What it finds are starts of a search in all images,
-which are drawn anew, from the proposal and from around their best states together. Then the search begins again. If it
-still finds more at the end, the average is not believed.
+Every image gets a hundred draws from the model's proposal. Draws can lack a part of the posterior
+that they never meet, and then more of them change nothing. So before all else hidden states are
+searched for (`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not
+drawn: in up to a hundred images, half of them at random and half those that the model explains
+worst. If an image gains more than the spread of its weights explains, a thorough search in twice
+as many follows. What it finds are starts of a search in all images, which are drawn anew, from the
+proposal and from around their best states together. Then the search begins again. If it still
+finds more at the end, the average is not believed.
 
-How much the average rises when the draws of some images are doubled says what they still lack, as long as it is
-little. Where it is not, the hidden states of up to a hundred images are annealed from the proposal to their posterior
-(`paperlib.annealing.PosteriorPath`), in more and more steps, and the other images are shifted by what these gained on
-average.
+How much the average rises when the draws of some images are doubled says what they still lack, as
+long as it is little. Where it is not, the hidden states of up to a hundred images are annealed
+from the proposal to their posterior (`paperlib.annealing.PosteriorPath`), in more and more steps,
+and the other images are shifted by what these gained on average.
 
-For images that the model itself has drawn, the hidden states that made them are draws from the posterior. Chains from
-there back to the proposal estimate ln p*(v) from above (bidirectional Monte Carlo; Grosse, Ghahramani & Adams 2015).
-Both ends together say what is missing, up to what the spread of the weights makes of a single chain.
+For images that the model itself has drawn, the hidden states that made them are draws from the
+posterior. Chains from there back to the proposal estimate ln p*(v) from above (bidirectional Monte
+Carlo; Grosse, Ghahramani & Adams 2015). Both ends together say what is missing, up to what the
+spread of the weights makes of a single chain.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ _PILOT_STEPS = 10
 _GAIN = 1.0
 # Searches at most once a short one has found something.
 _LOOKS = 3
-# The part of the images that a search looks at, those with the lowest ln p*(v), for which it has more chains.
+# The part of the images, those with the lowest ln p*(v), for which a search has more chains.
 _WORST = 0.1
 # Images whose states are tried in all others, and images at a time.
 _SOURCES, _BLOCK = 6, 50
@@ -70,7 +72,10 @@ _SOURCES, _BLOCK = 6, 50
 
 @dataclass(frozen=True)
 class _Search:
-    """How long is searched: in how many images at random and as many that are explained worst, by which chains and steps; and draws around how many states."""
+    """How long a search is: images at random, as many that are explained worst, chains and steps.
+
+    It is judged by so many draws of each image, around so many states.
+    """
 
     images: int
     chains: int
@@ -141,8 +146,9 @@ class HiddenLayers:
             found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN, rise / _RISING))
         if self._gain > _RISING:
             text = (
-                f"The last search for hidden states that explain the images but are not drawn has raised ln p*(v) by {self._gain:.1f} nats: "
-                "there may be more of them, and its average is too low by an unknown amount."
+                f"The last search for hidden states that explain the images but are not drawn has "
+                f"raised ln p*(v) by {self._gain:.1f} nats: there may be more of them, and its "
+                "average is too low by an unknown amount."
             )
             found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
         apart = self._apart(units[:POSTERIOR_IMAGES])
@@ -155,16 +161,19 @@ class HiddenLayers:
         return tuple(found)
 
     def _look(self, order: Tensor, generator: torch.Generator) -> float:
-        """Search for states that the proposal misses until there are none; by how much the last search has raised the average."""
+        """Search for states that the proposal misses until there are none.
+
+        Gives by how much what the last search found has raised the average, in nats.
+        """
         gain = 0.0
-        for search in (_SHORT, *[_THOROUGH] * _LOOKS):
+        for number, search in enumerate((_SHORT, *[_THOROUGH] * _LOOKS)):
             index, at_random = self._looked_at(order, search.images)
             states = self._searched(index, search, generator)
             gains = self._gains(index, states, search, generator)
-            if not self._are_gains(gains[:at_random], index[:at_random]) and gains.max() <= _GAIN:
+            gained = self._are_gains(gains[:at_random], index[:at_random]) or gains.max() > _GAIN
+            # After a short search that found something, one thorough search that does not is chance.
+            if not gained and number != 1:
                 return 0.0
-            if search == _SHORT:
-                continue
             before = self._log_p
             self._adopt(index, states, gains, generator)
             gain = weighted_mean(self._log_p - before, self._weights).item()
@@ -173,7 +182,10 @@ class HiddenLayers:
         return gain
 
     def _looked_at(self, order: Tensor, images: int) -> tuple[Tensor, int]:
-        """The images in which a search looks: first so many at random, then as many that the model explains worst."""
+        """The images in which a search looks, and how many of them are the first at random.
+
+        The others are those that the model explains worst.
+        """
         if len(order) <= 2 * images:
             return order, len(order)
         # Worse than independent pixels do, as well: images with many pixels on are all improbable.
@@ -201,7 +213,10 @@ class HiddenLayers:
     def _gains(
         self, index: Tensor, states: States, search: _Search, generator: torch.Generator
     ) -> Tensor:
-        """By how much ln p*(v) of these images rises around their states, beyond what the spread of the weights explains."""
+        """By how much ln p*(v) of these images rises around their states, in nats.
+
+        What the spread of the weights explains does not count.
+        """
         states = [layer[:, : search.states] for layer in states]
         mixed = self._log_weights(index, search.draws, 1, generator, False, states)
         drawn = self._log_weights(index, search.draws, 1, generator, False)
@@ -210,16 +225,18 @@ class HiddenLayers:
         return log_mean_exp(mixed) - self._log_p[index] - drawn.var(1) / 2
 
     def _are_gains(self, gains: Tensor, index: Tensor) -> bool:
-        """Whether what images at random gain is, on average, more than their noise and than matters."""
+        """Whether images at random gain more on average than their noise and than matters."""
         noise = 3 * gains.std().item() / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
         return weighted_mean(gains, self._weights_of(index)).item() > max(_RISING, noise)
 
     def _adopt(
         self, index: Tensor, states: States, gains: Tensor, generator: torch.Generator
     ) -> None:
-        """Draw all images anew, also around the best of the states of these images, of those near them, and of those before.
+        """Draw all images anew, also around states that explain them.
 
-        All are drawn anew, gain or not: to keep estimates that are by chance high would make their average too high.
+        These are the best of what was found in these images, of what is near that, and of those
+        before. All images are drawn anew, whether they gain or not: to keep estimates that are by
+        chance high would make their average too high.
         """
         device = states[0].device
         gaining = gains.argsort(descending=True)[: max(1, int((gains > _GAIN).sum()))]
@@ -286,7 +303,10 @@ class HiddenLayers:
         progress: bool | None,
         states: States | None = None,
     ) -> Tensor:
-        """Log-weights of so many chains for each of these images, float64 [n, chains] on the CPU; those of single draws with one step."""
+        """Log-weights of so many chains for each of these images, float64 [n, chains] on the CPU.
+
+        With one step they are those of single draws.
+        """
         if states is None and self._states:
             states = self._known(index)
         return self._weights_from(self._of(index), chains, steps, generator, progress, states)
@@ -317,9 +337,10 @@ class HiddenLayers:
         return weighted_mean(rises, self._weights_of(self._chosen)).item()
 
     def _apart(self, units: Tensor) -> float:
-        """By how much more than the spread of the weights explains the two ends are apart for the model's own images, on average, in nats.
+        """By how much the two ends are apart for the model's own images, on average, in nats.
 
-        If that is too much for the proposal alone, it is asked of the proposal together with what a search finds.
+        What the spread of the weights explains does not count. If that is too much for the
+        proposal alone, it is asked of the proposal together with what a search finds.
         """
         generator = self._generator
         rows, hidden = self._model.completed(units.to(self._model.dtype), generator)
@@ -332,7 +353,10 @@ class HiddenLayers:
         return apart
 
     def _between_ends(self, rows: Tensor, hidden: Sequence[Tensor], states: States | None) -> float:
-        """The same for rows [n, D] that the model has drawn together with their hidden layers, from this proposal."""
+        """The same for rows [n, D] that the model has drawn with their hidden layers.
+
+        With states, the proposal is a mixture around these.
+        """
         estimate, generator = self.estimate, self._generator
         steps = max(1, estimate.steps)
         log_weights = self._weights_from(rows, estimate.draws, steps, generator, False, states)

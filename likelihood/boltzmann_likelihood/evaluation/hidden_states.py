@@ -1,14 +1,15 @@
 """Hidden states that explain an image, though the model's proposal never draws them.
 
-Draws from a proposal Q(h | v), and chains that are annealed from it, know nothing of hidden states to which Q gives
-hardly any probability: a transition proposes what Q draws. A search does not need Q. It starts at draws from Q, at
-states with any part of the units on, and at what the model has below random states of its upper layer. From there
-units are drawn by the slopes of ln p*(v, h) along them, first at a high temperature. A state that explains one image
-is a start for others.
+Draws from a proposal Q(h | v), and chains that are annealed from it, know nothing of hidden states
+to which Q gives hardly any probability: a transition proposes what Q draws. A search does not need
+Q. It starts at draws from Q, at states with any part of the units on, and at what the model has
+below random states of its upper layer. From there units are drawn by the slopes of ln p*(v, h)
+along them, first at a high temperature. A state that explains one image is a start for others.
 
-What a search finds says nothing of how much of p*(v) lies there. So it is only added to the proposal, as independent
-units around each state. Draws from Q and from there together are weighted by all that could have drawn them (the
-balance heuristic; Veach & Guibas 1995), so that their mean weight is p*(v) whatever the search has found.
+What a search finds says nothing of how much of p*(v) lies there. So it is only added to the
+proposal, as independent units around each state. Draws from Q and from there together are weighted
+by all that could have drawn them (the balance heuristic; Veach & Guibas 1995), so that their mean
+weight is p*(v) whatever the search has found.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from paperlib.numerics import bernoulli_log_prob
 STATES = 3
 # Steps in each layer from states that explain other images.
 _STEPS_NEARBY = 4
-# In a step all units of a layer may be drawn anew, or half of them, and so on, down to one in eight.
+# In a step all units of a layer may be drawn anew, or half of them, down to one in eight.
 _HALVINGS = 4
-# Units whose odds are found together, by changing all of them, are one in so many; odds beyond the second number are not believed.
+# Units whose odds are found together, by changing all of them, are one in so many. Odds beyond
+# the second number are not believed.
 _BLOCKS, _SUREST = 8, 10.0
 
 #: Hidden layers [n, states, M_l] of n images.
@@ -41,9 +43,10 @@ States = list[Tensor]
 def search_anywhere(
     model: DBM | DBN, rows: Tensor, chains: int, steps: int, generator: torch.Generator
 ) -> States:
-    """States [n, STATES, M_l] that explain rows [n, D], the best first, by so many chains of each row and steps in each layer.
+    """States [n, STATES, M_l] that explain rows [n, D], the best first.
 
-    One chain starts below the upper layer, one at any part of the units, one at a draw from Q, and more at any part.
+    They are found by so many chains of each row, in so many steps in each layer. One chain starts
+    below the upper layer, one at any part of the units, one at a draw from Q, and more at any part.
     """
     hidden = _starts(model, rows, chains, generator)
     return _search(model, rows, hidden, steps, steps // 2, generator)
@@ -65,7 +68,7 @@ def _search(
     hot: int,
     generator: torch.Generator,
 ) -> States:
-    """The best states on the way from these [n * chains, M_l], in so many steps in each layer, the first of which are hot."""
+    """The best states on the way from these [n * chains, M_l], whose first steps are hot."""
     chains = len(hidden[0]) // len(rows)
     proposal = model.proposal(rows.repeat_interleave(chains, 0))
     log_joint, slopes = _slopes(proposal, hidden)
@@ -100,7 +103,10 @@ def best_of(model: DBM | DBN, rows: Tensor, several: Sequence[States]) -> States
 
 
 def _best(states: States, log_joint: Tensor) -> States:
-    """Those of the states [n, any, M_l] with the highest ln p*(v, h) [n, any], each once as far as there are enough."""
+    """Those of the states [n, any, M_l] with the highest ln p*(v, h) [n, any].
+
+    Each counts once, as far as there are enough.
+    """
     values, order = log_joint.sort(1, descending=True)
     again = torch.zeros_like(values, dtype=torch.bool)
     again[:, 1:] = values[:, 1:] == values[:, :-1]
@@ -139,11 +145,11 @@ def _drawn_anew(
     beta: float,
     generator: torch.Generator,
 ) -> list[Tensor]:
-    """The same with some units of one layer drawn from their odds, in each chain another part of them.
+    """The same with some units of one layer drawn from their odds, in each chain another part.
 
-    The slope along a unit is not its log-odds, since ln p* bends between 0 and 1: where both ends agree that
-    the other one is worse, a unit would never stay. The mean of both slopes nearly is. So units that change by
-    the slope here are drawn once more, by the mean slope.
+    The slope along a unit is not its log-odds, since ln p* bends between 0 and 1: where the slope
+    at either end points to the other one, a unit would never stay. The mean of both slopes nearly
+    is. So units that change by the slope here are drawn once more, by the mean slope.
     """
     old = hidden[layer]
     new = bernoulli(torch.sigmoid(beta * slopes[layer]), generator)
@@ -174,7 +180,7 @@ def _slopes(proposal: Proposal, hidden: Sequence[Tensor]) -> tuple[Tensor, Seque
 def mixture_around(
     model: DBM | DBN, rows: Tensor, states: States, chains: int, generator: torch.Generator
 ) -> Mixture:
-    """The mixture of Q and of units around the states [n, STATES, M_l] of rows [n, D], for so many chains of each row."""
+    """The mixture of Q and of units around states [n, any, M_l] of rows [n, D], for so many chains each."""
     count = states[0].shape[1]
     proposal = model.proposal(rows.repeat_interleave(count, 0))
     hidden = [layer.flatten(0, 1).to(model.dtype) for layer in states]
@@ -196,9 +202,10 @@ def mixture_around(
 
 
 class Mixture(Proposal):
-    """Q of a model and independent units with these logits [n, states, M_l], between which the chains of each row [n, D] take turns.
+    """Q of a model and independent units with these logits [n, states, M_l], for rows [n, D].
 
-    The target of a chain is its component's share of p*(v, h), so that the mean weight of all chains of a row is p*(v).
+    The chains of a row take turns between these components. The target of a chain is its
+    component's share of p*(v, h), so that the mean weight of all chains of a row is p*(v).
     """
 
     def __init__(self, model: DBM | DBN, rows: Tensor, logits: States, chains: int) -> None:
@@ -214,7 +221,7 @@ class Mixture(Proposal):
         self._choose()
 
     def choose(self, hidden: Sequence[Tensor], generator: torch.Generator) -> None:
-        """Let each chain have the component that has drawn its hidden states, if all had the same chance."""
+        """Give each chain the component that may have drawn its states, had all the same chance."""
         self._log_shares = torch.zeros_like(self._log_shares) - math.log(self._components)
         shares = self._log_each(hidden).softmax(0)
         self._number = shares.T.multinomial(1, generator=generator).squeeze(1)
