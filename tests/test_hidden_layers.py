@@ -243,6 +243,9 @@ def test_widely_spread_weights_are_no_missed_part_of_the_posterior(monkeypatch):
     drawn = model.log_unnormalized_of(rows, 100, generator)
     layers = HiddenLayers(model, rows, drawn, None, generator)
     on = torch.rand(100, 120, generator=generator) < torch.sigmoid(torch.tensor(0.8))
+    rows, hidden = model.completed(on.double(), seeded_generator(3))
+    # beyond that, it would be asked of a mixture
+    assert layers._between_ends(rows, hidden, None) < _APART
     assert ["still rises" in doubt.text for doubt in layers.doubts(on.double())] == [True]
 
 
@@ -371,8 +374,8 @@ def test_a_search_changes_nothing_where_draws_suffice(kind):
 
 
 def test_what_the_last_search_has_found_is_a_doubt(monkeypatch):
-    """One search alone finds much, and more may be left."""
-    monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers._LOOKS", 1)
+    """A short search alone finds much, and more may be left."""
+    monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers._LOOKS", 0)
     hunted, test, _ = hunted_model("DBN", False, 3)
     drawn = hunted.model.log_unnormalized_of(test, 100, seeded_generator(1))
     layers = HiddenLayers(hunted.model, test, drawn, None, seeded_generator(2))
