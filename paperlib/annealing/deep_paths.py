@@ -27,6 +27,7 @@ from paperlib.annealing.walk import walk_moving_first
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, bernoulli, draw_bits_of_logits
 from paperlib.models import DBM, DBN
+from paperlib.models.posterior_sampling import Proposal
 from paperlib.numerics import bernoulli_log_prob
 from paperlib.threads import OnStep
 
@@ -209,6 +210,8 @@ class PosteriorPath(AnnealingPath[HiddenState]):
         The model.
     rows : Tensor, shape [chains, D]
         Binary test vectors.
+    proposal : Proposal, optional
+        Another proposal for these rows, in place of the model's; ln p*(v, h) is then what it says.
 
     Examples
     --------
@@ -226,9 +229,10 @@ class PosteriorPath(AnnealingPath[HiddenState]):
     log_z_start = 0.0
     reversible: ClassVar[bool] = True
 
-    def __init__(self, model: DBM | DBN, rows: Tensor) -> None:
+    def __init__(self, model: DBM | DBN, rows: Tensor, proposal: Proposal | None = None) -> None:
         self._model = model
-        self._proposal, self._chains = model.proposal(rows), len(rows)
+        self._proposal = model.proposal(rows) if proposal is None else proposal
+        self._chains = len(rows)
 
     @property
     def device(self) -> torch.device:

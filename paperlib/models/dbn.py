@@ -41,8 +41,9 @@ from paperlib.numerics import (
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, as_bits, require_count
 
-# Rows times draws handled at once, and draws of the hidden units for each row, for the variational bound.
-_BLOCK, _BOUND_DRAWS = 5_000, 5
+# For the variational bound: rows times draws handled at once, draws of the hidden units for each
+# row, and fewest draws in all, since fewer would not tell their own error.
+_BLOCK, _BOUND_DRAWS, _FEWEST_IN_ALL = 5_000, 5, 200
 
 
 class DBN(UnnormalizedModel):
@@ -247,7 +248,8 @@ class DBN(UnnormalizedModel):
     def bound_draws(self, rows: Tensor, generator: torch.Generator | int | None = None) -> Tensor:
         """Single draws of the variational bound on ln p*(v) of rows [N, D]; float64 [N, draws] on the CPU, in nats."""
         generator = resolve_generator(generator, self.device)
-        log_joint, entropy = self.bound_terms(rows, _BOUND_DRAWS, generator)
+        draws = max(_BOUND_DRAWS, _FEWEST_IN_ALL // len(rows))
+        log_joint, entropy = self.bound_terms(rows, draws, generator)
         return (log_joint + entropy[:, None]).cpu()
 
     def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:

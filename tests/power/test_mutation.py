@@ -505,6 +505,16 @@ GROUPS = {
             f"{HIDDEN}widely_spread_weights_are_no_missed_part_of_the_posterior",
         ),
         mutant(
+            "no search for hidden states that are not drawn",
+            "evaluation/hidden_layers.py: for number, search in enumerate((«_SHORT, *[_THOROUGH] * _LOOKS→»)):",
+            f"{HIDDEN}states_that_are_never_drawn_are_found[DBN-2]",
+        ),
+        mutant(
+            "draws of each chain count as those of its component alone",
+            "evaluation/hidden_states.py: (of_each + self._log_shares).logsumexp(0)«→ + own - own.mean()»",
+            f"{HIDDEN}weights_have_the_mean_p_of_v_in_both_directions[True-DBM]",
+        ),
+        mutant(
             "RAISE's few draws of a DBN's hidden units lose nothing",
             "evaluation/evaluation.py: return max(0.0, «→0 * »weighted_mean(log_p - few,",
             f"{HIDDEN}raise_with_few_draws_of_the_hidden_units_casts_no_doubt_on_ln_z",

@@ -169,8 +169,9 @@ def evaluate(
     and for every chain-step of parallel tempering, of which there are at most 24 million. A million memory-mapped images of 784 bytes take
     less than 2 GiB in total.
 
-    Where a hundred draws of the hidden units for each image are too few for ln p*(v) of a deep model, these units are annealed in 800
-    chains, in as many steps as AIS takes.
+    For ln p*(v) of a deep model, a hundred states of the hidden units are drawn for each image, and a short search looks for states that
+    explain images and are not drawn. Where it finds some, all images are drawn anew, around such states as well. Where draws are too few
+    still, these units are annealed in 800 chains, in as many steps as AIS takes.
 
     Without test images, the chains walk through `model.annealed`, an RBM with the same ln Z, and
     draws of it stand in for images: Gibbs chains that begin where annealing does. The average, its

@@ -1,24 +1,46 @@
-"""ln p*(v) of a deep model: the logarithm of an average over drawn hidden states, which errs low, and by how much.
+"""ln p*(v) of a deep model: the logarithm of an average over drawn states, and by how much it errs low.
 
-Every image gets a hundred draws from the model's proposal. How much the average rises when the draws of some images are doubled says what
-they still lack, as long as it is little. Where it is not, the hidden states of up to a hundred images are annealed from the proposal to
-their posterior (`paperlib.annealing.PosteriorPath`), in more and more steps, and the other images are shifted by what these gained on average.
+Every image gets a hundred draws from the model's proposal. Draws can lack a part of the posterior
+that they never meet, and then more of them change nothing. So before all else hidden states are
+searched for (`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not
+drawn: in up to a hundred images, half of them at random and half those that the model explains
+worst. If an image gains more than the spread of its weights explains, a thorough search in twice
+as many follows. What it finds are starts of a search in all images, which are drawn anew, from the
+proposal and from around their best states together. Then the search begins again. If it still
+finds more at the end, the average is not believed.
 
-Draws can lack a part of the posterior that they never meet, and then nothing rises. For images that the model itself has drawn, the hidden
-states that made them are draws from the posterior. Chains from there back to the proposal estimate ln p*(v) from above (bidirectional Monte
-Carlo; Grosse, Ghahramani & Adams 2015). Both ends together say what is missing, up to what the spread of the weights makes of a single chain.
+How much the average rises when the draws of some images are doubled says what they still lack, as
+long as it is little. Where it is not, the hidden states of up to a hundred images are annealed
+from the proposal to their posterior (`paperlib.annealing.PosteriorPath`), in more and more steps,
+and the other images are shifted by what these gained on average.
+
+For images that the model itself has drawn, the hidden states that made them are draws from the
+posterior. Chains from there back to the proposal estimate ln p*(v) from above (bidirectional Monte
+Carlo; Grosse, Ghahramani & Adams 2015). Both ends together say what is missing, up to what the
+spread of the weights makes of a single chain.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from boltzmann_likelihood.evaluation.hidden_states import (
+    States,
+    best_of,
+    mixture_around,
+    search_anywhere,
+    search_nearby,
+)
 from boltzmann_likelihood.evaluation.result import Doubt, LogUnnormalized, Part, Verdict
 from paperlib.annealing import PosteriorPath, uniform_betas
 from paperlib.annealing.walk import walk_moving_first
+from paperlib.datasets import base_rate_bias
 from paperlib.estimators import ReverseEstimate, control_variate_mean
 from paperlib.estimators.ais import run_chains
 from paperlib.models import DBM, DBN
@@ -38,6 +60,33 @@ _APART = 0.5
 #: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate still moves.
 FRACTIONS = (16, 4, 1)
 _PILOT_STEPS = 10
+# What an image gains is no chance beyond this, in nats.
+_GAIN = 1.0
+# Searches at most once a short one has found something.
+_LOOKS = 3
+# The part of the images, those with the lowest ln p*(v), for which a search has more chains.
+_WORST = 0.1
+# Images whose states are tried in all others, and images at a time.
+_SOURCES, _BLOCK = 6, 50
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How long a search is: images at random, as many that are explained worst, chains and steps.
+
+    It is judged by so many draws of each image, around so many states.
+    """
+
+    images: int
+    chains: int
+    chains_of_worst: int
+    steps: int
+    states: int
+    draws: int
+
+
+_SHORT = _Search(50, 2, 10, 12, 1, 20)
+_THOROUGH = _Search(100, 4, 20, 24, 3, 40)
 
 
 class HiddenLayers:
@@ -51,12 +100,16 @@ class HiddenLayers:
         weights: Tensor | None,
         generator: torch.Generator,
     ) -> None:
-        self._model, self._log_p, self._weights = model, log_p, weights
-        seed = torch.randint(2**62, (), generator=generator.clone_state(), device=generator.device)
-        self._generator = seeded_generator(int(seed), generator.device)
-        order = torch.randperm(len(rows), generator=self._generator, device=generator.device)
-        self._chosen = order[:POSTERIOR_IMAGES].cpu()
-        self._picked = rows[self._chosen.to(rows.device)]
+        self._model, self._rows, self._log_p, self._weights = model, rows, log_p, weights
+        seed = int(
+            torch.randint(2**62, (), generator=generator.clone_state(), device=generator.device)
+        )
+        self._generator = seeded_generator(seed, generator.device)
+        order = torch.randperm(len(rows), generator=self._generator, device=generator.device).cpu()
+        # Around these each image is drawn as well, once the proposal is known to miss some.
+        self._states: States = []
+        self._gain = self._look(order, seeded_generator(seed + 1, generator.device))
+        self._chosen = order[:POSTERIOR_IMAGES]
         self.estimate = self._drawn()
 
     def refine(self, largest: int, progress: bool | None = None) -> LogUnnormalized:
@@ -77,9 +130,9 @@ class HiddenLayers:
         """Seconds that a step of annealing takes, for each of the steps that `refine` takes in the end."""
         generator = seeded_generator(0, self._model.device)
         # The first pass allocates.
-        self._log_weights(self._picked, _CHAINS, 1, generator, False)
+        self._log_weights(self._chosen, _CHAINS, 1, generator, False)
         began = time.perf_counter()
-        self._log_weights(self._picked, _CHAINS, _PILOT_STEPS, generator, False)
+        self._log_weights(self._chosen, _CHAINS, _PILOT_STEPS, generator, False)
         return (time.perf_counter() - began) / _PILOT_STEPS * sum(1 / part for part in FRACTIONS)
 
     def doubts(self, units: Tensor) -> tuple[Doubt, ...]:
@@ -91,6 +144,13 @@ class HiddenLayers:
                 "amount."
             )
             found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN, rise / _RISING))
+        if self._gain > _RISING:
+            text = (
+                f"The last search for hidden states that explain the images but are not drawn has "
+                f"raised ln p*(v) by {self._gain:.1f} nats: there may be more of them, and its "
+                "average is too low by an unknown amount."
+            )
+            found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
         apart = self._apart(units[:POSTERIOR_IMAGES])
         if apart > _APART:
             text = (
@@ -100,62 +160,221 @@ class HiddenLayers:
             found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
         return tuple(found)
 
+    def _look(self, order: Tensor, generator: torch.Generator) -> float:
+        """Search for states that the proposal misses until there are none.
+
+        Gives by how much what the last search found has raised the average, in nats.
+        """
+        gain = 0.0
+        for number, search in enumerate((_SHORT, *[_THOROUGH] * _LOOKS)):
+            index, at_random = self._looked_at(order, search.images)
+            states = self._searched(index, search, generator)
+            gains = self._gains(index, states, search, generator)
+            gained = self._are_gains(gains[:at_random], index[:at_random]) or gains.max() > _GAIN
+            # After a short search that found something, one thorough search that does not is chance.
+            if not gained and number != 1:
+                return 0.0
+            before = self._log_p
+            self._adopt(index, states, gains, generator)
+            gain = weighted_mean(self._log_p - before, self._weights).item()
+            # Another search looks at other images.
+            order = order.roll(-at_random)
+        return gain
+
+    def _looked_at(self, order: Tensor, images: int) -> tuple[Tensor, int]:
+        """The images in which a search looks, and how many of them are the first at random.
+
+        The others are those that the model explains worst.
+        """
+        if len(order) <= 2 * images:
+            return order, len(order)
+        # Worse than independent pixels do, as well: images with many pixels on are all improbable.
+        bias = base_rate_bias(self._rows, weights=self._weights).float().cpu()
+        of_pixels = torch.cat([part.cpu().float() @ bias for part in self._rows.split(10_000)])
+        chosen = order[:images]
+        for badness in (self._log_p, self._log_p - of_pixels):
+            others = badness.index_fill(0, chosen, math.inf)
+            chosen = torch.cat([chosen, others.argsort()[: images // 2]])
+        return chosen, images
+
+    def _searched(self, index: Tensor, search: _Search, generator: torch.Generator) -> States:
+        """States of these images by a search, with more chains for those with the lowest ln p*(v)."""
+        model, steps = self._model, search.steps
+        states = search_anywhere(model, self._of(index), search.chains, steps, generator)
+        worst = self._log_p[index].argsort()[: max(1, int(_WORST * len(index)))]
+        rows = self._of(index[worst])
+        more = search_anywhere(model, rows, search.chains_of_worst, steps, generator)
+        before = [layer[worst.to(layer.device)] for layer in states]
+        best = best_of(model, rows, [before, more])
+        for layer, of_worst in zip(states, best, strict=True):
+            layer[worst.to(layer.device)] = of_worst
+        return states
+
+    def _gains(
+        self, index: Tensor, states: States, search: _Search, generator: torch.Generator
+    ) -> Tensor:
+        """By how much ln p*(v) of these images rises around their states, in nats.
+
+        What the spread of the weights explains does not count.
+        """
+        states = [layer[:, : search.states] for layer in states]
+        mixed = self._log_weights(index, search.draws, 1, generator, False, states)
+        drawn = self._log_weights(index, search.draws, 1, generator, False)
+        # For log-normal weights, the logarithm of a mean of draws is too low by half of their
+        # variance at most: that is what annealing is for.
+        return log_mean_exp(mixed) - self._log_p[index] - drawn.var(1) / 2
+
+    def _are_gains(self, gains: Tensor, index: Tensor) -> bool:
+        """Whether images at random gain more on average than their noise and than matters."""
+        noise = 3 * gains.std().item() / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
+        return weighted_mean(gains, self._weights_of(index)).item() > max(_RISING, noise)
+
+    def _adopt(
+        self, index: Tensor, states: States, gains: Tensor, generator: torch.Generator
+    ) -> None:
+        """Draw all images anew, also around states that explain them.
+
+        These are the best of what was found in these images, of what is near that, and of those
+        before. All images are drawn anew, whether they gain or not: to keep estimates that are by
+        chance high would make their average too high.
+        """
+        device = states[0].device
+        gaining = gains.argsort(descending=True)[: max(1, int((gains > _GAIN).sum()))]
+        some = torch.randperm(len(gaining), generator=generator, device=generator.device)
+        sources = gaining[some[:_SOURCES].cpu()].to(device)
+        nearby = [layer[sources, 0] for layer in states]
+        # An image that was not looked at gets the states of another one, which do no harm.
+        place = torch.zeros(len(self._rows), dtype=torch.long)
+        place[index] = torch.arange(len(index))
+        blocks = []
+        values = []
+        for part in torch.arange(len(self._rows)).split(_BLOCK):
+            rows = self._of(part)
+            of_others = search_nearby(self._model, rows, nearby, generator)
+            several = [of_others, [layer[place[part].to(device)] for layer in states]]
+            if self._states:
+                several.append(self._known(part))
+            best = best_of(self._model, rows, several)
+            drawn = self._log_weights(part, POSTERIOR_DRAWS, 1, generator, False, best)
+            # Bits take a fourth of the memory.
+            blocks.append([layer.bool() for layer in best])
+            values.append(log_mean_exp(drawn))
+        self._states = [torch.cat(layers) for layers in zip(*blocks, strict=True)]
+        self._log_p = torch.cat(values)
+
+    def _known(self, index: Tensor) -> States:
+        """The states of these images, once there are any."""
+        return [layer[index.to(layer.device)] for layer in self._states]
+
     def _drawn(self) -> LogUnnormalized:
         """The estimates as they are, and how much those of some images rise with more draws."""
-        log_weights = self._log_weights(self._picked, POSTERIOR_DRAWS, 1, self._generator, False)
-        return LogUnnormalized(self._log_p, rise=self._rise(log_weights), draws=POSTERIOR_DRAWS)
+        drawn = self._log_weights(self._chosen, POSTERIOR_DRAWS, 1, self._generator, False)
+        noise = ReverseEstimate(drawn).average(self._weights_of(self._chosen))
+        # All images are drawn, not only the chosen ones.
+        error = noise.shifted(-noise.value).scaled(math.sqrt(len(self._chosen) / len(self._rows)))
+        return LogUnnormalized(
+            self._log_p, error, self._rise(drawn), POSTERIOR_DRAWS, gain=self._gain
+        )
 
     def _annealed(self, steps: int, progress: bool | None) -> LogUnnormalized:
-        log_weights = self._log_weights(self._picked, _CHAINS, steps, self._generator, progress)
+        log_weights = self._log_weights(self._chosen, _CHAINS, steps, self._generator, progress)
         annealed, before = ReverseEstimate(log_weights), self._log_p[self._chosen]
+        of_chosen = self._weights_of(self._chosen)
         found = control_variate_mean(
-            annealed,
-            before,
-            self._log_p,
-            batch_weights=self._of_chosen,
-            all_weights=self._weights,
+            annealed, before, self._log_p, batch_weights=of_chosen, all_weights=self._weights
         )
-        log_p = self._log_p + weighted_mean(annealed.log_prob - before, self._of_chosen)
+        log_p = self._log_p + weighted_mean(annealed.log_prob - before, of_chosen)
         log_p[self._chosen] = annealed.log_prob
         error = Uncertain(0.0, found.test_set_std_error, found.degrees_of_freedom)
-        return LogUnnormalized(log_p, error, self._rise(log_weights), _CHAINS, steps)
+        return LogUnnormalized(log_p, error, self._rise(log_weights), _CHAINS, steps, self._gain)
 
-    @property
-    def _of_chosen(self) -> Tensor | None:
-        return None if self._weights is None else self._weights[self._chosen]
+    def _of(self, index: Tensor) -> Tensor:
+        return self._rows[index.to(self._rows.device)]
+
+    def _weights_of(self, index: Tensor) -> Tensor | None:
+        return None if self._weights is None else self._weights[index]
 
     def _log_weights(
+        self,
+        index: Tensor,
+        chains: int,
+        steps: int,
+        generator: torch.Generator,
+        progress: bool | None,
+        states: States | None = None,
+    ) -> Tensor:
+        """Log-weights of so many chains for each of these images, float64 [n, chains] on the CPU.
+
+        With one step they are those of single draws.
+        """
+        if states is None and self._states:
+            states = self._known(index)
+        return self._weights_from(self._of(index), chains, steps, generator, progress, states)
+
+    def _weights_from(
         self,
         rows: Tensor,
         chains: int,
         steps: int,
         generator: torch.Generator,
         progress: bool | None,
+        states: States | None,
     ) -> Tensor:
-        """Log-weights of so many chains for each row, float64 [rows, chains] on the CPU; those of single draws with one step."""
-        path = PosteriorPath(self._model, rows.repeat_interleave(chains, 0))
-        total = chains * len(rows)
-        with step_bar(total * steps, "Hidden layers", progress) as bar:
+        proposal = None
+        if states is not None:
+            proposal = mixture_around(self._model, rows, states, chains, generator)
+        path = PosteriorPath(self._model, rows.repeat_interleave(chains, 0), proposal)
+        count = chains * len(rows)
+        with step_bar(count * steps, "Hidden layers", progress) as bar:
             schedule = uniform_betas(steps).tolist()
-            log_weights, _ = run_chains(path, schedule, total, generator, bar.update)
+            log_weights, _ = run_chains(path, schedule, count, generator, bar.update)
         return log_weights.view(-1, chains).cpu()
 
     def _rise(self, log_weights: Tensor) -> float:
-        """How much the average ln of the mean weight falls with half of the chains."""
+        """How much the average ln of the mean weight of the chosen images falls with half of the chains."""
         halves = log_mean_exp(log_weights.unflatten(1, (2, -1))).mean(1)
-        return weighted_mean(log_mean_exp(log_weights) - halves, self._of_chosen).item()
+        rises = log_mean_exp(log_weights) - halves
+        return weighted_mean(rises, self._weights_of(self._chosen)).item()
 
     def _apart(self, units: Tensor) -> float:
-        """By how much more than the spread of the weights explains the two ends are apart for the model's own images, on average, in nats."""
+        """By how much the two ends are apart for the model's own images, on average, in nats.
+
+        What the spread of the weights explains does not count. If that is too much for the
+        proposal alone, it is asked of the proposal together with what a search finds.
+        """
+        generator = self._generator
+        rows, hidden = self._model.completed(units.to(self._model.dtype), generator)
+        apart = self._between_ends(rows, hidden, None)
+        if apart > _APART:
+            states = search_anywhere(
+                self._model, rows, _THOROUGH.chains, _THOROUGH.steps, generator
+            )
+            apart = self._between_ends(rows, hidden, states)
+        return apart
+
+    def _between_ends(self, rows: Tensor, hidden: Sequence[Tensor], states: States | None) -> float:
+        """The same for rows [n, D] that the model has drawn with their hidden layers.
+
+        With states, the proposal is a mixture around these.
+        """
         estimate, generator = self.estimate, self._generator
         steps = max(1, estimate.steps)
-        rows, hidden = self._model.completed(units.to(self._model.dtype), generator)
-        log_weights = self._log_weights(rows, estimate.draws, steps, generator, False)
-        path = PosteriorPath(self._model, rows)
+        log_weights = self._weights_from(rows, estimate.draws, steps, generator, False, states)
+        proposal = None
+        if states is not None:
+            proposal = mixture_around(self._model, rows, states, 1, generator)
+            proposal.choose(hidden, generator)
+        path = PosteriorPath(self._model, rows, proposal)
         back = torch.zeros(len(rows), dtype=torch.float64, device=self._model.device)
         schedule = uniform_betas(steps).tolist()[::-1]
         walk_moving_first(
-            path, path.reverse_transition, path.state_of(hidden), back, schedule, generator, int
+            path,
+            path.reverse_transition,
+            path.state_of(list(hidden)),
+            back,
+            schedule,
+            generator,
+            int,
         )
         apart = -back.cpu() - log_mean_exp(log_weights)
         # For weights that are log-normal, a single chain from above is too high by half of their

@@ -156,6 +156,8 @@ class LogUnnormalized:
     draws, steps : int
         Draws of the hidden units for each image or, if there are `steps` of annealing, chains for each annealed image; 0 where the values
         are exact.
+    gain : float
+        How much the last search for hidden states that are not drawn raised the average, in nats; 0 once nothing is found.
 
     Examples
     --------
@@ -168,11 +170,12 @@ class LogUnnormalized:
     rise: float = 0.0
     draws: int = 0
     steps: int = 0
+    gain: float = 0.0
 
     @property
     def missing(self) -> float:
         """What the average may still lack, in nats: it rises as much again, and again half of it, and so on."""
-        return 2 * max(self.rise, 0.0)
+        return 2 * max(self.rise, 0.0) + max(self.gain, 0.0)
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,10 @@ The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the 
 The same doubts say where an evaluation spends its time (`boltzmann_likelihood.evaluation.annealing_runs`) and, at the end, how much more would be needed.
 
 Two things do not concern ln Z. An average log-probability above 0 by more than its error is impossible, and *not trusted*. And for a deep model
-ln p*(v) may itself be an estimate: if it still rises by more than a tenth of a nat when draws are doubled, or misses a part of the posterior for
-images that the model has drawn (`boltzmann_likelihood.evaluation.hidden_layers`), the average is *not trusted*.
+ln p*(v) may itself be an estimate (`boltzmann_likelihood.evaluation.hidden_layers`): if it still rises by more than a tenth of a nat when draws
+are doubled, or by the last search for hidden states that explain test images but are not drawn, or misses a part of the posterior for images
+that the model has drawn, the average is *not trusted*. What no search finds, since it needs many units to change at once and no start is near,
+cannot be seen.
 
 All else is about ln Z. Whether the model is the one that somebody meant is another question. Where its average lies below that of
 independent pixels or of the uniform model by more than its errors explain, `trusted` becomes `open`, for an exact value as well

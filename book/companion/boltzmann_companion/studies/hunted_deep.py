@@ -1,13 +1,13 @@
 """Deep models whose test images lie off the model, with the exact average of these images.
 
-The hidden units of the first layer form groups. A group has pixels of its own and couples to each of them alike, so
-that only the number of its units that are on matters. Given the few units above, the groups are independent, and
-all states of those few units are enumerated.
+The hidden units of the first layer form groups. A group has pixels of its own and couples to each
+of them alike, so that only the number of its units that are on matters. Given the few units above,
+the groups are independent, and all states of those few units are enumerated.
 
-A model has *details*, groups of one unit with four pixels that every image shows, and *regions*, larger groups
-that are switched on together by one unit above or by two. The model draws a region once in e^{depth}, and some test
-images come from there. Recognition from below takes the units of a region for off, so that the hidden states that
-explain those images are hardly ever proposed.
+A model has *details*, groups of one unit with four pixels that every image shows, and *regions*,
+larger groups that are switched on together by one unit above or by two. The model draws a region
+once in e^{depth}, and some test images come from there. Recognition from below takes the units of
+a region for off, so that the hidden states that explain those images are hardly ever proposed.
 
 Used in chapter: why-trust-this-code.
 """
@@ -64,7 +64,7 @@ class Group:
     above: Tensor
 
     def log_counts(self, inputs: Tensor) -> Tensor:
-        """ln of how many states have so many units on, times their weight from above [S], as [S, units + 1]."""
+        """ln of the weight of all states with so many units on, for inputs [S], [S, units + 1]."""
         on = torch.arange(self.units + 1).double()
         whole = torch.tensor(float(self.units)).double()
         ways = torch.lgamma(whole + 1) - torch.lgamma(on + 1) - torch.lgamma(whole - on + 1)
@@ -78,7 +78,10 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class HuntedModel:
-    """A deep model made of groups, below few units with biases [M]; with `top`, these are the visible units of an RBM."""
+    """A deep model made of groups below few units with biases [M].
+
+    With `top`, these units are the visible ones of an RBM.
+    """
 
     groups: tuple[Group, ...]
     bias_above: Tensor
@@ -163,7 +166,10 @@ class HuntedModel:
 
 @dataclass(frozen=True)
 class _Region:
-    """A group that these units above switch on together, once in e^{depth}, and the share of the images that lie there."""
+    """A group that these units above switch on together, once in e^{depth}.
+
+    `share` is that of the test images that lie there.
+    """
 
     switches: tuple[int, ...]
     depth: float
@@ -173,9 +179,10 @@ class _Region:
 def deep_models(
     number: int, seed: int = 0
 ) -> Iterator[tuple[DBM | DBN, Tensor, Tensor | None, float]]:
-    """So many models, each with test images [200, D], training images or None, and the exact average ln p(v) of the test images.
+    """So many models, each with test images [200, D], training images or None, and an average.
 
-    In a quarter of them all test images are draws of the model itself, so that there is nothing to find.
+    The average is the exact one of ln p(v) of the test images, in nats. In a quarter of the
+    models all test images are draws of the model itself, so that there is nothing to find.
 
     Examples
     --------
@@ -261,7 +268,7 @@ def _with_depths(hunted: HuntedModel, regions: list[_Region]) -> HuntedModel:
 def _with_top(
     hunted: HuntedModel, regions: list[_Region], generator: torch.Generator
 ) -> HuntedModel:
-    """The same groups below an RBM with weak weights, for whose biases each region has its depth."""
+    """The same groups below an RBM with weak weights, whose biases give each region its depth."""
     width = len(hunted.bias_above)
     bias = torch.zeros(width).double()
     for region in regions:
