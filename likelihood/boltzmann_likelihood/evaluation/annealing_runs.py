@@ -231,7 +231,7 @@ class AnnealingRuns:
                 of_images = search.of_images(self._units_of_images(), hard, of_model)
                 image_modes = [temper_from(mode) for mode in of_images]
                 looked_at_images = True
-                left -= short * len(image_modes)
+                left -= MODES_WORK / 2 * tempering_steps * len(image_modes)
             elif doubtful is None or left < portion:
                 break
             else:
