@@ -348,6 +348,6 @@ def test_compare_command():
     assert "for other images of the kind nothing can be said" in output
     assert "Model: m.npz\nSecond model: other.npz\n" in output
     assert stored["verdict"] == "first better on these images"
-    assert stored["interval_95_other_images"] is None
+    assert stored["interval_95_other_images"] == [None, None]
     low, high = stored["interval_95"]
     assert 0 < low < stored["difference"] < high

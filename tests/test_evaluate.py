@@ -270,7 +270,7 @@ def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
     [check] = finished.image_checks
     assert check.most < 0.5
     # Its work was taken from what was left for AIS and RAISE.
-    assert [run.num_steps for run in finished.runs] == [4, 16, 52]
+    assert [run.num_steps for run in finished.runs] == [4, 16, 58]
 
 
 def with_a_mode(log_odds):

@@ -232,7 +232,7 @@ def test_a_pixel_that_is_not_always_as_its_bias_says():
     [((0.3, 0.5), True), ((1e-9, 2e-9), True), ((0.0, 0.5), False), ((-0.1, 0.5), False), ((-2.0, -1.0), False)],
 )  # fmt: skip
 def test_an_average_above_zero_by_more_than_its_error_is_impossible(interval, caught):
-    average = ImageAverage(sum(interval) / 2, interval, interval, 0.1)
+    average = ImageAverage(sum(interval) / 2, interval, interval, 0.1, interval[1])
     doubts = impossible(average)
     assert [doubt.word for doubt in doubts] == ["not trusted"] * caught
 

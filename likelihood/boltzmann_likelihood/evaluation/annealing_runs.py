@@ -265,7 +265,8 @@ class AnnealingRuns:
 
     def _units_of(self, rows: Tensor) -> Tensor:
         # A separate source of random numbers, so that the look alone changes no draws.
-        return self._model.annealed_units(rows, seeded_generator(0, self._model.device))
+        generator = seeded_generator(0, self._model.device)
+        return self._model.annealed_units(rows.to(self._model.device), generator)
 
     def _doubtful(
         self, found: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
