@@ -45,6 +45,8 @@ PATH = BaseRatePath(RBM)
 DBN_ = DBN([RBM, random_rbm(3, 2, 2)])
 DBM_ = random_dbm(4, 3, 2, 3)
 MIXTURE = BernoulliMixture(normal(5, 4, seed=4), normal(5, seed=5))
+BELIEF = SigmoidBeliefNet(*RBM.tensors().values())
+VAE_ = VAE(4, 2, 3, seeded_generator(6))
 V, H, H2 = all_states(4)[[0, 5, 14]], all_states(3)[[0, 3, 5]], all_states(2)[[0, 1, 3]]
 
 
@@ -75,6 +77,12 @@ METHODS = {
     "BernoulliMixture.log_joint": (MIXTURE.log_joint, (V,), ()),
     "BernoulliMixture.log_prob": (MIXTURE.log_prob, (V,), ()),
     "BernoulliMixture.responsibilities": (MIXTURE.responsibilities, (V,), ()),
+    "SigmoidBeliefNet.log_joint": (BELIEF.log_joint, (V, H), ()),
+    "SigmoidBeliefNet.log_prob": (BELIEF.log_prob, (V,), ()),
+    "VAE.log_joint": (lambda v: VAE_.log_joint(v, torch.zeros(len(v), 2).double()), (V,), ()),
+    "VAE.log_weights": (lambda v: VAE_.log_weights(v, 2, seed()), (V,), ()),
+    "VAE.lower_bound": (lambda v: VAE_.lower_bound(v, 2, seed()), (V,), ()),
+    "VAE.log_prob_on_grid": (lambda v: VAE_.log_prob_on_grid(v, points=5), (V,), ()),
     "BaseRatePath.log_start": (BaseRatePath(RBM).log_start, (V,), ()),
     "BaseRatePath.state_at": (BaseRatePath(RBM).state_at, (V,), ()),
 }

@@ -18,6 +18,7 @@ from paperlib.models.two_layers import TwoLayers
 from paperlib.numerics import all_states, bernoulli_log_prob, resolve_generator, softplus
 from paperlib.validation import (
     ArrayLike,
+    as_bits,
     as_state_rows,
     parameter,
     require_count,
@@ -58,7 +59,8 @@ class SigmoidBeliefNet(TwoLayers):
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """ln p(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
-        v, h = self._visible(v), self._hidden(h)
+        v = as_bits("v", v, self.weights, self.num_visible)
+        h = as_bits("h", h, self.weights, self.num_hidden)
         logits = h @ self.weights.T + self.visible_bias
         return bernoulli_log_prob(h, self.hidden_bias) + bernoulli_log_prob(v, logits)
 
@@ -73,6 +75,7 @@ class SigmoidBeliefNet(TwoLayers):
             If there are more than 12 hidden units, or the shape does not fit.
         """
         require_enumerable(self.num_hidden, _MAX_ENUMERATED_UNITS)
+        v = as_bits("v", v, self.weights, self.num_visible)
         v = as_state_rows("v", v, self.weights, self.num_visible)
         states = all_states(self.num_hidden).to(self.weights)
         logits = states @ self.weights.T + self.visible_bias

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.numerics import bernoulli_log_prob, resolve_generator, softplus
-from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count
+from paperlib.validation import ArrayLike, as_bits, as_state_rows, require_count
 from paperlib.variational.recognition import Network, ascend
 
 
@@ -60,7 +60,7 @@ class VAE:
 
     def log_joint(self, v: ArrayLike, z: Tensor) -> Tensor:
         """ln p(v, z) in nats; `v` [..., D] and `z` [..., num_latent] broadcast over their leading dimensions."""
-        v = as_states("v", v, self.decoder.weights[0], self.num_visible)
+        v = as_bits("v", v, self.decoder.weights[0], self.num_visible)
         return _log_normal(z, 0, torch.zeros(())) + bernoulli_log_prob(v, self.decoder(z))
 
     def log_weights(
@@ -74,7 +74,8 @@ class VAE:
 
         `posterior` gives the mean and log-width of a q other than the encoder's.
         """
-        v = as_state_rows("v", v, self.decoder.weights[0], self.num_visible)
+        like = self.decoder.weights[0]
+        v = as_state_rows("v", as_bits("v", v, like, self.num_visible), like, self.num_visible)
         count = require_count("num_samples", num_samples)
         generator = resolve_generator(generator)
         mean, log_width = self.posterior(v) if posterior is None else posterior
@@ -86,7 +87,7 @@ class VAE:
         self, v: ArrayLike, num_samples: int, generator: torch.Generator | int
     ) -> Tensor:
         """An unbiased estimate of the evidence lower bound, [N], with KL(q || p(z)) in closed form."""
-        v = as_states("v", v, self.decoder.weights[0], self.num_visible)
+        v = as_bits("v", v, self.decoder.weights[0], self.num_visible)
         mean, log_width = self.posterior(v)
         generator = resolve_generator(generator)
         noise = torch.randn(num_samples, *mean.shape, dtype=torch.float64, generator=generator)
@@ -102,7 +103,7 @@ class VAE:
         InputError
             If there are more than two latent dimensions.
         """
-        v = as_states("v", v, self.decoder.weights[0], self.num_visible)
+        v = as_bits("v", v, self.decoder.weights[0], self.num_visible)
         z, log_cell = self.grid(half_width, points)
         with torch.no_grad():
             logits = self.decoder(z)
