@@ -170,6 +170,8 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.0),)}, "trusted", "", 1),
+        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=2.0, less=0.7),)}, "trusted", "", 1),
+        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=20.0, less=3.0),)}, "not trusted", "finds 3.0 nats less there", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)}, "open", "it raises ln Z by 0.30 nats", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.8, promised=0.3),)}, "trusted", "", 1),
         (lambda run: {"mode_checks": ()}, "open", "were not looked at", math.inf),
@@ -540,6 +542,17 @@ def test_a_short_run_that_agrees_is_no_doubt(inside, could_matter):
     at_mode = tempering_with(0.0, with_draws_in_the_mode(10), 0.1, 20)
     found = check_mode(base, path, at_mode, other)
     assert (found.most > 0.5) == could_matter
+
+
+@pytest.mark.parametrize(
+    ("std_error", "trips", "less"), [(0.1, 100, 3.0), (0.1, 20, 0.0), (1.5, 100, 0.0)]
+)
+def test_a_run_that_finds_less_for_certain_contradicts(std_error, trips, less):
+    path, other = other_start()
+    base = tempering_with(3.0, AT_MODE, std_error)
+    found = check_mode(base, path, tempering_with(0.0, AT_MODE, 0.1, trips), other)
+    assert found.less == pytest.approx(less)
+    assert found.missed == 0
 
 
 def test_two_runs_agree_on_the_mass_of_a_region():

@@ -375,7 +375,7 @@ GROUPS = {
         mutant(
             "modes are looked for from the model alone",
             "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in of_images«→[:0]»]",
-            f"{EVALUATE}a_mode_at_some_images_is_found_from_there[1.0]",
+            f"{EVALUATE}the_look_at_images_asks_for_those_that_fall_short",
         ),
         mutant(
             "a mode in which no run stays does not matter, whatever it promises",
@@ -386,6 +386,11 @@ GROUPS = {
             "modes within 5 % of the pixels are the same",
             "evaluation/modes.py: _SAME, _USUAL = «1.0→20.0», 0.75",
             f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
+        ),
+        mutant(
+            "a run from a mode that finds much less contradicts nothing",
+            "evaluation/verdict.py: if less > «→1e9 * »_TOLERANCE:",
+            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-finds 3.0 nats less there-inf]",
         ),
         mutant(
             "what promises is one mode alone",

@@ -67,6 +67,8 @@ class ModeCheck:
     least: float
     most: float
     met: float = 1.0
+    # By how many nats a long enough run from the mode finds less there, for certain.
+    less: float = 0.0
     # How many nats ln Z rises by this and the weaker modes that were not met, if bounds are equally far below all masses.
     promised: float = 0.0
 
@@ -103,7 +105,8 @@ def check_mode(
         _rise(base.log_z - unit, gain.value + number * gain.std_error)
         for number in (0.0, -_SURELY, _PERHAPS)
     )
-    return ModeCheck(missed, least, most, met, promised)
+    finds_less = sure and more.value > 0 and gain.value + _SURELY * gain.std_error < 0
+    return ModeCheck(missed, least, most, met, math.log(met) if finds_less else 0.0, promised)
 
 
 def _mass(tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float) -> Uncertain:

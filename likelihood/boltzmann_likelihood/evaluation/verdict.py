@@ -32,7 +32,7 @@ The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the 
 
 1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link without swaps, halves or replicas that
    disagree, a value below the proven bound); the average is above 0, which no log-probability is; the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
-   the same level; a run from a mode finds more than half a nat that parallel tempering missed; the run
+   the same level; a run from a mode finds more than half a nat that parallel tempering missed, or a nat less than it where both have been; the run
    was interrupted; or the training images are not of the model's kind.
 2. `open`: a mode could add more than half a nat within two standard errors, or adds for certain more than the interval of parallel tempering has
    room for; parallel tempering missed a mode that adds less, but where one
@@ -78,7 +78,8 @@ from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
 _WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TRUSTED)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
-# RAISE's shortfall and an open bracket are reported only beyond the first, and an estimate of AIS that moves beyond the second, in nats.
+# RAISE's shortfall, an open bracket and a mode of which a run finds less are reported only beyond the first, and an estimate of AIS that moves
+# beyond the second, in nats.
 _TOLERANCE, _MOVING = 1.0, 0.5
 # A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
 _MET, _FIRST_OF_MANY = 0.1, 0.01
@@ -205,6 +206,10 @@ def _of_checks(checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: 
         return [
             Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING if worst.least > SMALL else Part.MODES)
         ]
+    less = max(check.less for check in checks)
+    if less > _TOLERANCE:
+        text = f"A run of parallel tempering that starts at {mode} finds {less:.1f} nats less there than the first run: the two contradict each other."
+        return [Doubt(Verdict.NOT_TRUSTED, text)]
     # What is missed or promised matters if the interval has no room for it.
     room = max(_half_width(tempering), _FIRST_OF_MANY)
     unmet = [
