@@ -269,8 +269,7 @@ def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
     assert len(some) == 12 + 300
     assert sorted(hard.to(images).tolist()) == sorted(images[[4, 7]].tolist())
     assert not finished.interrupted
-    [check] = finished.image_checks
-    assert check.most < 0.5
+    assert [check.most < 0.5 for check in finished.image_checks] == [True]
     # Its work was taken from what was left for AIS and RAISE.
     assert [run.num_steps for run in finished.runs] == [4, 16, 58]
 
