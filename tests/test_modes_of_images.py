@@ -149,6 +149,8 @@ def test_the_strongest_unmet_mode_and_the_most_frequent_are_looked_at():
     search = ModeSearch(rbm, patterns[:1].expand(20, -1))
     of_model = search.of_model()
     assert looked_at(of_model) == [0, 1]  # the strongest, and the strongest without a draw
+    # It promises its own mass and that of the three weaker ones, beside a base of 1.
+    assert of_model[1].promised == pytest.approx(math.log1p(0.125 * (math.exp(2) + 3)), abs=0.02)
     nothing = patterns[:0]
     images = patterns[[0] * 20 + [2] * 10 + [3] * 2]
     assert looked_at(search.of_images(images, nothing, of_model)) == [2]

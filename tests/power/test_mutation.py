@@ -380,7 +380,7 @@ GROUPS = {
         mutant(
             "a mode in which no run stays does not matter, whatever it promises",
             "evaluation/verdict.py: and (check.promised > «→1e9 * »room or",
-            f"{IMAGES}modes_that_images_show_are_not_trusted[twenty of 20 pixels]",
+            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-open-it raises ln Z by 0.30 nats-inf]",
         ),
         mutant(
             "modes within 5 % of the pixels are the same",
@@ -395,7 +395,7 @@ GROUPS = {
         mutant(
             "what promises is one mode alone",
             "evaluation/modes.py: for modes in (unmet & (bounds «<→=»= bounds[place]), ~unmet)",
-            f"{IMAGES}modes_that_images_show_are_not_trusted[thirty of 12 pixels]",
+            f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
         ),
     ],
     "numbers that look surer than they are": [
