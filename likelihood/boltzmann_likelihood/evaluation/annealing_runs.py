@@ -278,8 +278,7 @@ class AnnealingRuns:
         if Part.TEMPERING in parts:
             return tempering
         if Part.MODES in parts:
-            checks = [*found.mode_checks, *(found.image_checks or ())]
-            return max(zip(checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
+            return max(zip(found.checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
         return None
 
     def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:

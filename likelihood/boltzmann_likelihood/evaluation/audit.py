@@ -26,7 +26,7 @@ from torch import Tensor
 
 from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, given_effort, target_of
 from boltzmann_likelihood.evaluation.printed import Printed
-from boltzmann_likelihood.evaluation.result import Evaluation, Part
+from boltzmann_likelihood.evaluation.result import CERTIFIED, Evaluation, Part
 from boltzmann_likelihood.evaluation.verdict import SMALL, log_z_with_modes
 from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
@@ -47,8 +47,8 @@ class AuditVerdict(StrEnum):
 
 #: Exit codes of the command, for scripts.
 EXIT_CODES = {AuditVerdict.CONSISTENT: 0, AuditVerdict.NOT_SUPPORTED: 3, AuditVerdict.IMPOSSIBLE: 4}
-# Confidence levels of the certified bound and of the estimates' interval.
-_CERTIFIED, _SURE = 0.999, 0.997
+# Confidence level of the estimates' interval.
+_SURE = 0.997
 
 
 @dataclass(frozen=True)
@@ -297,8 +297,8 @@ def _bounds(
         if mass is not None:
             low = _mass(images, mass) - model.largest_rounding
             proven.append(Bound("the mass of the test images", low))
-    certified = certified_lower_bound(best.log_weights, _CERTIFIED) - off
-    name = f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,"
+    certified = certified_lower_bound(best.log_weights, CERTIFIED) - off
+    name = f"AIS's weights, which fail once in {1 / (1 - CERTIFIED):,.0f} runs,"
     return (*proven, Bound(name, certified))
 
 

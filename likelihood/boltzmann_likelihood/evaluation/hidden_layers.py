@@ -26,6 +26,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -188,14 +189,18 @@ class HiddenLayers:
         """
         if len(order) <= 2 * images:
             return order, len(order)
-        # Worse than independent pixels do, as well: images with many pixels on are all improbable.
-        bias = base_rate_bias(self._rows, weights=self._weights).float().cpu()
-        of_pixels = torch.cat([part.cpu().float() @ bias for part in self._rows.split(10_000)])
         chosen = order[:images]
-        for badness in (self._log_p, self._log_p - of_pixels):
+        # Worse than independent pixels do, as well: images with many pixels on are all improbable.
+        for badness in (self._log_p, self._log_p - self._of_pixels):
             others = badness.index_fill(0, chosen, math.inf)
             chosen = torch.cat([chosen, others.argsort()[: images // 2]])
         return chosen, images
+
+    @cached_property
+    def _of_pixels(self) -> Tensor:
+        """ln p(v) of all images under independent pixels at their base rates, up to a constant."""
+        bias = base_rate_bias(self._rows, weights=self._weights).float().cpu()
+        return torch.cat([part.cpu().float() @ bias for part in self._rows.split(10_000)])
 
     def _searched(self, index: Tensor, search: _Search, generator: torch.Generator) -> States:
         """States of these images by a search, with more chains for those with the lowest ln p*(v)."""

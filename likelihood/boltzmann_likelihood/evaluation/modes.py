@@ -152,11 +152,10 @@ class ModeSearch:
         visible, bounds = self._everywhere
         unmet = self._distance(visible, self._visible) > self._same
         best = bounds.argmax()
-        modes = [self._mode(best, visible, bounds, unmet)]
-        if unmet.any() and not unmet[best]:
-            strongest = _largest(bounds, unmet)
-            modes.append(self._mode(strongest, visible, bounds, unmet))
-        return modes if len(modes) > 1 else [*modes, *self.phases()[1:]]
+        first = self._mode(best, visible, bounds, unmet)
+        if unmet[best] or not unmet.any():
+            return [first, *self.phases()[1:]]
+        return [first, self._mode(_largest(bounds, unmet), visible, bounds, unmet)]
 
     def phases(self) -> list[Optimum]:
         """The strongest mode, and the strongest that differs from it in many pixels, if there is one."""

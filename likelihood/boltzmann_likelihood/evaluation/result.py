@@ -136,6 +136,11 @@ class FinishedRuns:
     image_checks: tuple[ModeCheck, ...] | None = None
 
     @property
+    def checks(self) -> tuple[ModeCheck, ...]:
+        """What all runs from modes say, those of the model first."""
+        return (*self.mode_checks, *(self.image_checks or ()))
+
+    @property
     def known_log_z(self) -> Uncertain:
         """ln Z of parallel tempering, or of AIS while there is none, in nats."""
         return (self.runs[-1].ais if self.tempering is None else self.tempering).uncertain

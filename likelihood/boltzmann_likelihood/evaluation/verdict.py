@@ -94,8 +94,7 @@ def log_z_with_modes(finished: FinishedRuns) -> float:
     of_ais = finished.runs[-1].ais.log_z
     if finished.tempering is None:
         return of_ais
-    checks = [*finished.mode_checks, *(finished.image_checks or ())]
-    missed = [check.missed for check in checks if check.significant]
+    missed = [check.missed for check in finished.checks if check.significant]
     return max(of_ais, finished.tempering.log_z + max(missed, default=0.0))
 
 
