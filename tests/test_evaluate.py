@@ -323,7 +323,7 @@ def test_the_advice_says_how_much_more_time(doubts, minutes, said):
 
 @pytest.mark.parametrize("where", ["tempering", "modes", "nowhere", "nothing"])
 def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
-    """Parallel tempering with a warning, or a mode that could matter, gets four more portions. AIS and RAISE get what no doubt takes.
+    """Parallel tempering with a warning gets all of it at once, a mode that could matter a portion at a time. AIS and RAISE get what no doubt takes.
 
     Where a mode was missed for certain, more work settles nothing.
     """
@@ -348,7 +348,7 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
         assert [run.num_steps for run in finished.runs] == [4, 16, 64]
         assert finished.tempering.chain_steps <= 9_000
     else:
-        assert extended == [(where == "tempering", 3_000)] * 4
+        assert extended == ([(True, 12_000)] if where == "tempering" else [(False, 3_000)] * 4)
         assert [run.num_steps for run in finished.runs] == [4, 16]
         steps = finished.tempering.chain_steps
         assert (20_000 < steps <= 21_000) if where == "tempering" else steps <= 9_000

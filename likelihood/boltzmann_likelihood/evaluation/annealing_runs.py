@@ -1,9 +1,10 @@
 """Parallel tempering, AIS and RAISE on one model: first all of them, then more of what is in doubt.
 
 The first round runs AIS and RAISE with K/16 steps, all of parallel tempering, AIS and RAISE with K/4 steps, and short runs of parallel
-tempering from modes of the model. What is left, four ninths of the work, goes where a doubt is (`boltzmann_likelihood.evaluation.verdict`): a longer
-run, or a longer run from a mode. As soon as there is no doubt of these kinds, short runs start at modes that images show and where parallel tempering
-has not been (`boltzmann_likelihood.evaluation.modes`), which may raise new doubts. AIS and RAISE take the rest, with K steps if it is whole.
+tempering from modes of the model and from modes that images show and where parallel tempering has not been
+(`boltzmann_likelihood.evaluation.modes`). What is left, four ninths of the work, goes where a doubt is
+(`boltzmann_likelihood.evaluation.verdict`): all of it to parallel tempering, or a part to a run from a mode. AIS and RAISE take what no doubt takes,
+with K steps if it is whole.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ _LARGEST_K = 100_000
 # The share of the time for parallel tempering, and the work for its runs from two modes together in units of that of the first run.
 TEMPERING_SHARE = 1 / 3
 MODES_WORK = 1 / 4
-# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A doubt gets a third of these steps at a
-# time.
+# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A doubtful run from a mode gets a third of
+# these steps at a time.
 _LEFT, _PORTION = 4 / 3, 1 / 3
 # Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as many as AIS and RAISE. Its memory grows
 # with them, to 400 MB at most.
@@ -219,30 +220,27 @@ class AnnealingRuns:
         of_model = search.of_model()
         modes = [temper_from(mode) for mode in of_model]
         yield (found := replace(found, mode_checks=self._compare(tempering, modes)))
-        image_modes: list[_Tempering] = []
-        looked_at_images = False
-        left = _LEFT * tempering_steps
-        portion = round(_PORTION * tempering_steps)
-        while not looked_at_images or left >= portion:
+        bar.set_postfix(K="images")
+        hard = self._hardly_reached(found.runs[-1], tempering.estimate)
+        of_images = search.of_images(self._units_of_images(), hard, of_model)
+        image_modes = [temper_from(mode) for mode in of_images]
+        yield (found := replace(found, image_checks=self._compare(tempering, image_modes)))
+        left = (_LEFT - MODES_WORK / 2 * len(image_modes)) * tempering_steps
+        portion = _PORTION * tempering_steps
+        while left >= portion:
             doubtful = self._doubtful(found, tempering, [*modes, *image_modes])
-            if doubtful is None and not looked_at_images:
-                bar.set_postfix(K="images")
-                hard = self._hardly_reached(found.runs[-1], tempering.estimate)
-                of_images = search.of_images(self._units_of_images(), hard, of_model)
-                image_modes = [temper_from(mode) for mode in of_images]
-                looked_at_images = True
-                left -= MODES_WORK / 2 * tempering_steps * len(image_modes)
-            elif doubtful is None or left < portion:
+            if doubtful is None:
                 break
-            else:
-                bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
-                self._extend(doubtful, portion, bar.update)
-                left -= portion
+            # If parallel tempering were looked at after each portion, it would end when its interval is too narrow by chance.
+            longer = round(left if doubtful is tempering else portion)
+            bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
+            self._extend(doubtful, longer, bar.update)
+            left -= longer
             found = replace(
                 found,
                 tempering=tempering.estimate,
                 mode_checks=self._compare(tempering, modes),
-                image_checks=self._compare(tempering, image_modes) if looked_at_images else None,
+                image_checks=self._compare(tempering, image_modes),
             )
             yield found
         last = int(left / (_LEFT * tempering_steps) * largest)
