@@ -607,7 +607,7 @@ FULL_SIZE = (
     FullSizeCase("lan-owo-200", "mnist", "others"),
 )
 # Steps for 784 x 500 units: K, and parallel tempering's. They take about so many minutes of one core with AVX-512. The second ones took six
-# before parallel tempering became faster, and their files are named after these.
+# before parallel tempering became faster, and files of the first version are named after these.
 MINUTES = {1: (5_000, 2_000_000), 4: (18_000, 9_000_000)}
 _NAMES = {4: 6}
 _USUAL_SIZE = 784 * 500
@@ -615,13 +615,15 @@ _USUAL_SIZE = 784 * 500
 _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS = 20_000_000, 0.05, 7
 # A run that states a larger error than this got stuck, and says so.
 _STUCK = 0.5
-# Raised by hand when numbers change. Unlike `study_folder`, it outlives other changes to the code, since the study takes many hours.
-_FULL_SIZE_VERSION = 1
+# Raised by hand when numbers change. Unlike `study_folder`, they outlive other changes to the code, since the study takes many hours. The
+# first version of evaluations gave doubtful runs of parallel tempering their time in portions.
+_TRUTH_VERSION = 1
+_EVALUATION_VERSION = 2
 
 
 def full_size_folder() -> Path:
     """Where the study of models of full size keeps its rows."""
-    return cache_folder() / "evaluate-full-size" / str(_FULL_SIZE_VERSION)
+    return cache_folder() / "evaluate-full-size"
 
 
 def full_size_study(
@@ -632,8 +634,8 @@ def full_size_study(
 ) -> list[dict[str, Any]]:
     """Evaluate models of full size; returns a row for every number of minutes, seed and model, with the columns of the record `evaluate-full-size`.
 
-    Each row is kept in `folder` as soon as it is there, under the model's name, the minutes and the seed, so that the study can be interrupted
-    and continued. Of a model whose file is not on this machine the rows that are kept are shown.
+    Each row is kept in `folder` as soon as it is there, under its version, the model's name, the minutes and the seed, so that the study can be
+    interrupted and continued. Of a model whose file is not on this machine the rows that are kept are shown, of an earlier version if need be.
 
     Parameters
     ----------
@@ -652,11 +654,14 @@ def full_size_study(
     hide = None if progress is None else not progress
     rows = []
     for minutes, seed, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
-        file = f"{case.name}-{_NAMES.get(minutes, minutes)}-{seed}.json"
+        version = _EVALUATION_VERSION
+        file = f"{version}/{case.name}-{minutes}-{seed}.json"
         if case.source == "others" and not ((folder / file).is_file() or case.files()):
-            continue
-        of_case = [_FULL_SIZE_VERSION, asdict(case), models[case]]
-        identity = ["full-size", *of_case, MINUTES[minutes], seed]
+            version = 1
+            file = f"1/{case.name}-{_NAMES.get(minutes, minutes)}-{seed}.json"
+            if not (folder / file).is_file():
+                continue
+        identity = ["full-size", version, asdict(case), models[case], MINUTES[minutes], seed]
         row = remembered(folder, identity, partial(_full_size_row, case, minutes, seed), file)
         row["minutes"] = minutes
         rows.append(_compared(row, *long_run_log_z(case, models[case], folder)))
@@ -665,10 +670,11 @@ def full_size_study(
 
 def long_run_log_z(case: FullSizeCase, checksum: str | None, folder: Path) -> tuple[float, float]:
     """ln Z and its standard error by runs of parallel tempering that take an hour or more, for a model with this checksum; kept in `folder`."""
-    of_case = [_FULL_SIZE_VERSION, asdict(case), checksum]
+    of_case = [_TRUTH_VERSION, asdict(case), checksum]
     identity = ["full-size-truth", *of_case, _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS, _SEED]
-    found = remembered(folder, identity, partial(_truth, case), f"{case.name}-truth.json")
-    return _mean(found["ladders"])
+    file = f"{_TRUTH_VERSION}/{case.name}-truth.json"
+    truth = remembered(folder, identity, partial(_truth, case), file)
+    return _mean(truth["ladders"])
 
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
