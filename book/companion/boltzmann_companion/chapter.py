@@ -11,6 +11,8 @@ a defect and stops the run; with others, it is a finding and is only reported.
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,11 +54,14 @@ class Chapter:
         changing the code. Where one of the settings is another, claims need not hold either.
     """
 
-    def __init__(self, name: str, size: Profile, seed: int, as_given: bool) -> None:
+    def __init__(
+        self, name: str, size: Profile, parameters: Mapping[str, Any], as_given: bool
+    ) -> None:
         self.size = size
         self.as_given = as_given
         self._name = name
-        self._run = Run(name, size, seed)
+        self._parameters = parameters
+        self._run = Run(name, size, parameters["seed"])
 
     @cached_property
     def settings(self) -> Settings:
@@ -96,7 +101,8 @@ class Chapter:
             If a row has a key that is not declared for this record, or a value that a record cannot hold.
         """
         columns = record_columns(name, self.size.name, rows)
-        record = self._run.save(name, columns, rows, figure=figure, **options)
+        in_force = settings_in_force(self._parameters, self.settings)
+        record = self._run.save(name, columns, rows, figure=figure, settings=in_force, **options)
         # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
@@ -257,6 +263,42 @@ def read_settings(name: str, profile: str) -> Settings:
     return Settings(name, profile, both)
 
 
+def settings_in_force(
+    parameters: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Parameters and settings together; a parameter that is None leaves the setting of its name.
+
+    Examples
+    --------
+    >>> settings_in_force({"seed": 1, "steps": None}, {"steps": 100})
+    {'seed': 1, 'steps': 100}
+    """
+    return {**parameters, **settings} | {k: v for k, v in parameters.items() if v is not None}
+
+
+def notebook_parameters(notebook: Path) -> dict[str, Any]:
+    """The parameters of a chapter as the book gives them, from its cell with this tag.
+
+    Examples
+    --------
+    >>> from paperlib import storage
+    >>> book = storage.companion_folder() / "book"
+    >>> notebook_parameters(book / "05-exact-partition-functions.ipynb")["seed"]
+    2008
+    """
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    source = next(
+        "".join(cell["source"])
+        for cell in cells
+        if "parameters" in cell["metadata"].get("tags", ())
+    )
+    return {
+        line.targets[0].id: ast.literal_eval(line.value)
+        for line in ast.parse(source).body
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)
+    }
+
+
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
     """Open a chapter: start the clock of its records, set the look of its figures, and compare its parameters with the given ones.
 
@@ -296,7 +338,7 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
         raise InputError(f'{told}; without these images, write profile = "digits"') from error
     if "PAPERLIB_FIGURES" not in os.environ:
         print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
-    return Chapter(name, size, parameters["seed"], not own)
+    return Chapter(name, size, {key: parameters[key] for key in ("seed", *given)}, not own)
 
 
 def _require_parameter(

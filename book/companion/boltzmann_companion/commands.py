@@ -146,21 +146,38 @@ def reproduce(
 
 
 @app.command(
-    help="Run chapters on digits and say in words what moved: claims, and numbers beyond their "
-    "tolerance.\n\n"
-    "Nothing of the book is changed. The exit code is 1 if something moved."
+    help="Say which records were not made from the models, data, settings and draws that their commands "
+    "use today, and what moves when the chapters that are named are run on digits: claims, and numbers "
+    "beyond their tolerance.\n\n"
+    "Nothing of the book is changed. The exit code is 1 if there is such a record or something moved."
 )
 def check(
     names: Annotated[
-        list[str], typer.Argument(metavar="CHAPTER", help="Part of its name, such as 05.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[CHAPTER]...", help="Part of its name, such as 05."),
+    ] = None,
 ) -> None:
-    """Say what moved in chapters."""
-    from boltzmann_companion.build.check import check_chapter
+    """Say which records are out of date, and what moved in chapters."""
+    from boltzmann_companion.build.check import check_chapter, outdated
     from boltzmann_companion.build.runner import chapters
+    from boltzmann_companion.records import read_record
 
+    selected = chapters(names or (), "names")
+    of_these = {chapter.stem for chapter in selected}
     anything = False
-    for chapter in chapters(names, "names"):
+    for path in sorted((storage.repository_root() / "figures").glob("*/*.json")):
+        record = read_record(path)
+        made = record["provenance"]
+        if made.get("chapter") not in of_these:
+            continue
+        reasons = outdated(record)
+        if reasons:
+            anything = True
+            typer.echo(f"{record['profile']}/{record['name']}: made from {'; '.join(reasons)}")
+            typer.echo(f"  make it again: {made['command']}")
+    if not anything:
+        typer.echo("Every record was made from what its command uses today.")
+    for chapter in selected if names else ():
         moved, left_out = check_chapter(chapter)
         anything |= bool(moved)
         typer.echo(f"{chapter.stem}: {'moved:' if moved else 'nothing moved'}")

@@ -19,6 +19,9 @@ Its provenance says what made it:
 `device`, `threads`, `dtype`  where and how chains walked
 `draws`                       the version of the draws (`paperlib.kernels.version`)
 `data`, `models`              SHA-256 of what went in
+`settings`                    parameters and settings of the chapter, at its size
+`again`                       when, by which commit and on what it was last made again with the same
+                              result, if it was
 ============================  ====================================================================
 
 `history` says what this establishes, and what remains unknown.
@@ -109,11 +112,13 @@ class Run:
         datasets: Iterable[str] = (),
         figure: Figure | None = None,
         processor_bound: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Write a record, and its picture as SVG and PNG, unless it says nothing new.
 
-        A record on disk is kept if it agrees with this one, or if the two cannot be compared.
-        A record of uncommitted code that agrees is replaced by one of committed code.
+        A record on disk is kept if it agrees with this one and was made from the same inputs, or if
+        the two cannot be compared. A record of uncommitted code that agrees is replaced by one of
+        committed code. With `PAPERLIB_REFRESH=1` one that is kept says when it was made again.
 
         Parameters
         ----------
@@ -133,6 +138,8 @@ class Run:
             Whether the numbers follow thousands of updates of a model. Processors of different
             makers or with different vector instructions round sums differently in the last digits;
             the updates amplify these differences and end at different models.
+        settings : mapping, optional
+            Parameters and settings of the chapter, by name.
 
         Returns
         -------
@@ -166,35 +173,48 @@ class Run:
             },
             "rows": [_plain_row(row, columns) for row in rows],
             "processor_bound": processor_bound,
-            "provenance": self._provenance(models or {}, datasets),
+            "provenance": self._provenance(models or {}, datasets, settings or {}),
         }
         folder = results_folder(self._profile.name)
         path = folder / f"{name}.json"
         pictures = [] if figure is None else [folder / f"{name}.svg", folder / f"{name}.png"]
-        unchanged = (
-            os.environ.get("PAPERLIB_REFRESH") != "1"
-            and path.is_file()
-            and all(picture.is_file() for picture in pictures)
-            and not (
-                comparable(old := read_record(path), record)
-                and (differences(old, record) or _is_committed_at_last(old, record))
-            )
-        )
-        if not unchanged:
-            for picture in pictures:
-                assert figure is not None
-                with storage.atomic_path(picture) as temporary:
-                    # A fixed date keeps two pictures of the same numbers identical.
-                    figure.savefig(
-                        temporary,
-                        metadata={"Date": None} if picture.suffix == ".svg" else None,
-                        dpi=150,
-                    )
-            with storage.atomic_path(path) as temporary:
-                temporary.write_text(json.dumps(_encode(record), indent=1, allow_nan=False) + "\n")
+        old = read_record(path) if path.is_file() else None
+        is_refresh = os.environ.get("PAPERLIB_REFRESH") == "1"
+        if old is not None and all(picture.is_file() for picture in pictures):
+            if not comparable(old, record):
+                is_kept = not is_refresh
+            else:
+                is_kept = not (
+                    differences(old, record)
+                    or _is_committed_at_last(old, record)
+                    or other_inputs(old, record["provenance"])
+                )
+            if is_kept and is_refresh:
+                old["provenance"]["again"] = {
+                    key: record["provenance"][key]
+                    for key in ("utc", "commit", "processor", "instructions")
+                }
+                _write(path, old)
+            if is_kept:
+                return record
+        for picture in pictures:
+            assert figure is not None
+            with storage.atomic_path(picture) as temporary:
+                # A fixed date keeps two pictures of the same numbers identical.
+                figure.savefig(
+                    temporary,
+                    metadata={"Date": None} if picture.suffix == ".svg" else None,
+                    dpi=150,
+                )
+        _write(path, record)
         return record
 
-    def _provenance(self, models: Mapping[str, Model], others: Iterable[str]) -> dict[str, Any]:
+    def _provenance(
+        self,
+        models: Mapping[str, Model],
+        others: Iterable[str],
+        settings: Mapping[str, Any],
+    ) -> dict[str, Any]:
         # Most chapters look at one data set only; RAISE's tables have models of two.
         datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
         datasets |= {self._profile.dataset, *others}
@@ -216,7 +236,50 @@ class Run:
             "draws": DRAWS,
             "data": {name: binary_images(name).grey.checksum for name in sorted(datasets)},
             "models": {key: model.checksum() for key, model in models.items()},
+            # As JSON has them, so that they can be compared with those of a file.
+            "settings": json.loads(json.dumps(settings)),
         }
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    with storage.atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(_encode(record), indent=1, allow_nan=False) + "\n")
+
+
+def other_inputs(record: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[str]:
+    """What a record was made from, other than these inputs, in words.
+
+    Parameters
+    ----------
+    record : mapping
+        The record.
+    inputs : mapping
+        Some of `draws`, `settings`, `models` and `data`, as provenance has them.
+
+    Examples
+    --------
+    >>> record = {"provenance": {"draws": "0.1.0", "settings": {"runs": [10, 30], "seed": 1}}}
+    >>> other_inputs(record, {"draws": "0.2.0", "settings": {"runs": [10], "seed": 1}})
+    ["draws '0.1.0', not '0.2.0'", 'runs = [10, 30], not [10]']
+    """
+    made = record["provenance"]
+    lines = []
+    if "draws" in inputs and made.get("draws") != inputs["draws"]:
+        lines.append(f"draws {made.get('draws')!r}, not {inputs['draws']!r}")
+    if "settings" in inputs and "settings" not in made:
+        lines.append("settings that it does not name")
+    elif made.get("settings") != inputs.get("settings", made.get("settings")):
+        before, now = made["settings"], inputs["settings"]
+        lines += [
+            f"{name} = {before.get(name)!r}, not {now.get(name)!r}"
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name)
+        ]
+    for kind in ("models", "data"):
+        for name, checksum in inputs.get(kind, {}).items():
+            if made.get(kind, {}).get(name) != checksum:
+                lines.append(f"another {name} (its checksum)")
+    return lines
 
 
 def _is_committed_at_last(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

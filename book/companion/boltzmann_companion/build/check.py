@@ -1,26 +1,88 @@
-"""`paperlib check`: run chapters on digits, and say in words which of their claims and numbers moved.
+"""`paperlib check`: whether records were made from what their commands use today, and what moves when a chapter is run.
 
-The run writes to `_build/check` only. It goes on after a claim that fails, so that every one is reported.
+A run on digits writes to `_build/check` only. It goes on after a claim that fails, so that every one is reported.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import torch
 
 from boltzmann_companion.build.runner import execute_copy
+from boltzmann_companion.chapter import notebook_parameters, read_settings, settings_in_force
 from boltzmann_companion.claims.checks import OWN_SETTINGS
-from boltzmann_companion.records import moved_records
+from boltzmann_companion.model_store import model_path
+from boltzmann_companion.recipes import RECIPES, load_model
+from boltzmann_companion.records import moved_records, other_inputs, read_record
 from paperlib import storage
+from paperlib.datasets import binary_images
+from paperlib.datasets.images import data_folders
 from paperlib.errors import ReproductionError
+from paperlib.kernels.version import DRAWS
 
 # A cell whose printed lines are the same in every run, or which prints claims.
 _COMPARED = {"checks", "nbval-check-output"}
+
+
+def outdated(record: Mapping[str, Any]) -> list[str]:
+    """What a record was made from, other than its command would use today, in words.
+
+    Data sets that are not on this machine are not compared.
+
+    Parameters
+    ----------
+    record : mapping
+        From `boltzmann_companion.records.read_record`, written by a chapter.
+
+    Examples
+    --------
+    >>> table = storage.companion_folder() / "figures" / "paper" / "control-variates.json"
+    >>> record = read_record(table)
+    >>> del record["provenance"]["draws"]
+    >>> outdated(record)[0]
+    "draws None, not '0.2.0'"
+    """
+    made = record["provenance"]
+    notebook = storage.repository_root() / "book" / f"{made['chapter']}.ipynb"
+    parameters = notebook_parameters(notebook)
+    del parameters["profile"]
+    settings = settings_in_force(parameters, read_settings(notebook.stem, record["profile"]))
+    now = {
+        "draws": DRAWS,
+        "settings": json.loads(json.dumps(settings)),
+        "models": {
+            name: _model_checksum(name, checksum)
+            for name, checksum in made["models"].items()
+            if name in RECIPES and model_path(name).is_file()
+        },
+        "data": {
+            name: _data_checksum(name)
+            for name in made["data"]
+            if name == "digits" or any(folder.is_dir() for folder in data_folders(name))
+        },
+    }
+    return other_inputs(record, now)
+
+
+@cache
+def _model_checksum(name: str, expected: str) -> str:
+    """The checksum of a stored model, in the type of the expected one if it has that checksum in either."""
+    checksums = [load_model(name, dtype).checksum() for dtype in (torch.float32, torch.float64)]
+    return expected if expected in checksums else checksums[0]
+
+
+@cache
+def _data_checksum(name: str) -> str:
+    return binary_images(name).grey.checksum
 
 
 def check_chapter(chapter: Path) -> tuple[list[str], list[str]]:
