@@ -25,7 +25,7 @@ import yaml
 
 from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
 from boltzmann_companion.build.runner import chapters, copy_for_the_book
-from boltzmann_companion.build.status import status_table
+from boltzmann_companion.build.status import records_table, status_table
 from boltzmann_companion.claims.checks import AS_SAID, NOT_AS_SAID, OWN_SETTINGS
 from boltzmann_companion.records import load_result, read_record, source_line
 from boltzmann_likelihood.provenance import repository_state
@@ -119,7 +119,7 @@ def build_book(profile: str) -> Path:
         nbformat.write(page, source / "book" / chapter.name)
     records = [read_record(path) for path in sorted((root / "figures").glob("*/*.json"))]
     with (source / "book" / "status.md").open("a", encoding="utf-8") as status:
-        status.write(status_table(records, claims))
+        status.write(status_table(records, claims) + records_table(records))
     # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
     # Half of the build would go into looking for garbage, while the pages live to its end: it takes 1.9 GB instead of 0.6.
     start = "import gc; gc.disable(); from jupyter_book.cli.main import main; main()"

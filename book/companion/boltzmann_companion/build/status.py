@@ -1,4 +1,4 @@
-"""When each chapter was computed, in what time and with which versions, from the records that it has written."""
+"""When each chapter and each record was computed, in what time and with which versions, from the records themselves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from boltzmann_companion.claims.checks import AS_SAID
 _HEAD = """
 | chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims as the text says | a *no* among them |
 |---|---|---|---|---|---|---|---|---|---|---|
+"""
+_RECORDS_HEAD = """
+| record | size | made on | made again on | draws | processor | seconds | of which shards |
+|---|---|---|---|---|---|---|---|
 """
 _REFUTED = f"no{AS_SAID}"
 
@@ -63,3 +67,44 @@ def status_table(
         ]
         rows.append(f"| {' | '.join(map(str, cells))} |\n")
     return _HEAD + "".join(rows)
+
+
+def records_table(records: Iterable[Mapping[str, Any]]) -> str:
+    """A row for each record, as Markdown: when it was made, and when it was last made again with the same result.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        From `boltzmann_companion.records.read_record`.
+
+    Examples
+    --------
+    >>> made = {"utc": "2026-11-29T08:10:00+00:00", "seconds": 56.3, "draws": "0.2.0"}
+    >>> made |= {"processor": "AMD EPYC", "instructions": "AVX512"}
+    >>> made["again"] = {"utc": "2026-11-30T10:00:00+00:00", "processor": "Intel Xeon"}
+    >>> record = {"name": "sm2008-table-1", "profile": "paper", "provenance": made}
+    >>> print(records_table([record]).splitlines()[-1].partition(" | ")[2])
+    paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | 56 |  |
+    """
+    rows = []
+    for record in sorted(records, key=lambda record: (record["name"], record["profile"])):
+        made = record["provenance"]
+        again = made.get("again", {})
+        shards = made.get("shards") or {}
+        name, profile = record["name"], record["profile"]
+        cells = [
+            f"[{name}](../figures/{profile}/{name}.json)",
+            profile,
+            _day(made),
+            ", ".join(filter(None, (_day(again), again.get("processor")))),
+            made.get("draws") or "unknown",
+            ", ".join(filter(None, (made.get("processor"), made.get("instructions")))),
+            f"{made['seconds']:,.0f}",
+            f"{shards['seconds']:,.0f}" if shards.get("seconds") else "",
+        ]
+        rows.append(f"| {' | '.join(map(str, cells))} |\n")
+    return _RECORDS_HEAD + "".join(rows)
+
+
+def _day(made: Mapping[str, Any]) -> str:
+    return made.get("utc", "").partition("T")[0]
