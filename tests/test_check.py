@@ -95,6 +95,28 @@ def test_a_record_that_follows_long_training_is_left_out_on_another_processor(tm
     assert [line.partition(": ")[0] for line in left_out] == [path.stem]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("draws", None, "draws None, not '0.2.0'"),
+        ("draws", "0.1.0", "draws '0.1.0', not '0.2.0'"),
+        ("settings", None, "settings that it does not name"),
+        ("settings", {"seed": 2007}, "seed = 2007, not 2008"),
+        ("models", {"digits-cd1-16": "abc"}, "another digits-cd1-16 (its checksum)"),
+        ("data", {"digits": "abc"}, "another digits (its checksum)"),
+    ],
+)
+def test_a_record_from_something_else_than_its_command_uses_is_out_of_date(kind, value, said):
+    record = copy.deepcopy(TABLE)
+    assert check.outdated(record) == []
+    if value is None:
+        del record["provenance"][kind]
+    else:
+        before = record["provenance"][kind]
+        record["provenance"][kind] = value if isinstance(value, str) else before | value
+    assert check.outdated(record) == [said]
+
+
 @pytest.fixture
 def checkout(monkeypatch, tmp_path):
     """A book of two chapters, with a claim and a record each, as its runs have left it; returns a function that changes their model."""
@@ -127,19 +149,21 @@ def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, com
         code, out, _ = command("check", *names)
         return code, out.splitlines()
 
-    assert run("01") == (0, ["01-one: nothing moved"])
+    up_to_date = "Every record was made from what its command uses today."
+    assert run("01") == (0, [up_to_date, "01-one: nothing moved"])
     checkout(2.5)
     before = {path: path.read_bytes() for path in tmp_path.glob("*/**/*.*") if path.is_file()}
     assert run("01") == (
         1,
         [
+            up_to_date,
             "01-one: moved:",
             "  the number is below 2: yes -> no",
             "  a-table, tiny, ln Z: 1.00 -> 2.50 (within 1e-6)",
         ],
     )
     checkout("1 / 0")
-    code, (first, second, *_, last) = run("01")
+    code, (_, first, second, *_, last) = run("01")
     assert (code, first) == (1, "01-one: moved:")
     assert second.startswith("  the run stopped: ")
     assert "ZeroDivisionError" in second

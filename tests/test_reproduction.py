@@ -89,20 +89,45 @@ def test_record_comes_back_as_it_was_saved(figures):
         ({"bound": True}, {"bound": True, "log_z": 1.6}, True),
         ({"bound": True}, {"bound": True, "log_z": 1.6, "instructions": "AVX2"}, False),
         ({}, {"log_z": 1.6, "instructions": "AVX2"}, True),
+        # one that was made from something else says so no longer
+        ({"draws": "0.1.0"}, {}, True),
+        ({"settings": {"runs": 10}}, {"settings": {"runs": 20}}, True),
+        ({"settings": {"runs": 10}}, {"settings": {"runs": 10}}, False),
     ],
     ids=str,
 )
 def test_file_is_rewritten_only_when_it_must_be(figures, monkeypatch, first, then, rewritten):
-    def saved(dirty=False, instructions="AVX512", bound=False, **values):
+    def saved(
+        dirty=False,
+        instructions="AVX512",
+        bound=False,
+        draws=records.DRAWS,
+        settings=None,
+        **values,
+    ):
+        monkeypatch.setattr(records, "DRAWS", draws)
         monkeypatch.setattr(
             "boltzmann_likelihood.provenance.repository_state", lambda: ("1f0c", dirty)
         )
         monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: instructions)
-        save([row(**values)], processor_bound=bound)
+        save([row(**values)], processor_bound=bound, settings=settings)
         return (figures / "table.json").read_bytes()
 
     before = saved(**first)
     assert (saved(**then) != before) is rewritten
+
+
+def test_a_refreshed_record_that_agrees_says_when_it_was_made_again(figures, monkeypatch):
+    monkeypatch.setenv("PAPERLIB_REFRESH", "1")
+    first = save([row()])
+    assert "again" not in read_record(figures / "table.json")["provenance"]
+    again = save([row(log_z=1.5 + 5e-7)])["provenance"]
+    stored = read_record(figures / "table.json")
+    assert stored["rows"] == first["rows"]
+    assert stored["provenance"].pop("again")["commit"] == again["commit"]
+    assert stored["provenance"] == first["provenance"]
+    save([row(log_z=1.6)])
+    assert "again" not in read_record(figures / "table.json")["provenance"]
 
 
 def test_pictures_are_reproducible_and_move_with_their_record(figures, monkeypatch):
