@@ -251,13 +251,29 @@ def test_settings_are_those_of_the_profile_and_show_both():
     assert "| `snapshots_of` | – | `['mnist-cd1-500-long'" in mixed._repr_markdown_()
 
 
-def test_reader_is_told_where_results_go_unless_they_chose(monkeypatch, tmp_path, capsys):
-    opened()
-    assert capsys.readouterr().err == ""
-    monkeypatch.delenv("PAPERLIB_FIGURES")
-    monkeypatch.chdir(tmp_path)
-    opened()
-    assert capsys.readouterr().err == f"Results go to {tmp_path / 'figures' / 'digits'}.\n"
+@pytest.fixture
+def book(monkeypatch):
+    """Record `a-table` as the book has it, and a function that says what a chapter that computed another log_z prints of it."""
+    stored = {"a-table": opened().record("a-table", [{"model": "tiny", "log_z": 1.0, "steps": 10}])}
+    monkeypatch.setattr(module, "load_result", lambda name, profile: stored.get(name))
+    return stored
+
+
+def test_numbers_are_compared_with_those_of_the_book(book, capsys):
+    def printed(log_z=1.0, name="a-table", **changes):
+        chapter = opened(**changes)
+        chapter.record(name, [{"model": "tiny", "log_z": log_z, "steps": 10}])
+        chapter.compare()
+        return capsys.readouterr().out.splitlines()
+
+    assert printed() == ["1 records with 3 values, all as in the book"]
+    moved, hint = printed(1.05)
+    assert moved == "a-table, tiny, ln Z: 1.0000 -> 1.0500 (within 1e-6)"
+    assert "`make refresh`" in hint
+    assert "CHANGELOG.md" in hint
+    assert printed(name="new")[0] == "new: is not among the records of the book"
+    (line,) = printed(1.05, chains=3)
+    assert line.startswith("with your settings")
 
 
 # ---- where results go

@@ -26,8 +26,11 @@ def moved(row, **values):
 
 def test_a_number_is_told_with_its_row_its_column_and_the_digits_that_differ():
     value = TABLE["rows"][0]["log_z"]
+    low, high = TABLE["rows"][0]["interval_1_sigma"]
+    errors = 0.0147 / ((high - low) / 2)
     assert moved(0, log_z=value + 0.0147) == [
-        f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f} (within 1e-6)"
+        f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f}"
+        f" (within 1e-6; {errors:.1f} standard errors)"
     ]
     assert moved(0, log_z=value + 3e-6)[0].count(f"{value:.8f} -> ") == 1
     assert moved(0, log_z=math.inf)[0].endswith("-> inf (within 1e-6)")
@@ -40,8 +43,21 @@ def test_an_interval_and_a_name_are_told_whole():
     low, high = TABLE["rows"][1]["interval_3_sigma"]
     (line,) = moved(1, interval_3_sigma=[low, high + 2])
     values = f"({low:.4f}, {high:.2f}) -> ({low:.4f}, {high + 2:.2f})"
-    assert line == f"CD3(16), ln(Z ± 3sigma): {values} (within 1e-6)"
+    wider = (high + 2 - low) / (high - low)
+    told = f"CD3(16), ln(Z ± 3sigma): {values} (within 1e-6; {wider:.2f} times as wide)"
+    assert line == told
+    (line,) = moved(1, interval_3_sigma=[-math.inf, high])
+    assert line.endswith("(within 1e-6)")
     assert moved(2, model="CD2(12)") == ["CD1(12), model: CD1(12) -> CD2(12)"]
+
+
+def test_an_error_is_told_with_how_many_times_it_is_as_large():
+    columns = {"log_z_error": {"label": "error", "tolerance": 1e-6}}
+    old = {"columns": columns, "rows": [{"log_z_error": 0.1}]}
+    new = {"columns": columns, "rows": [{"log_z_error": 0.13}]}
+    assert differences(old, new) == [
+        "row 0, error: 0.1000 -> 0.1300 (within 1e-6; 1.30 times as large)"
+    ]
 
 
 def test_rows_are_told_apart_by_as_few_settings_as_possible():

@@ -11,8 +11,6 @@ a defect and stops the run; with others, it is a finding and is only reported.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -30,13 +28,24 @@ from boltzmann_companion.columns import record_columns
 from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
-from boltzmann_companion.records import Run, load_result, results_folder, source_line
+from boltzmann_companion.records import (
+    Run,
+    comparable,
+    compared_values,
+    load_result,
+    moved_numbers,
+    source_line,
+)
 from boltzmann_companion.tables import Record, Table
 from paperlib.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_AFTER_A_MOVE = (
+    "Either something is wrong, or these numbers are meant to move: "
+    "then `make refresh` records them, and CHANGELOG.md says so."
+)
 _LETS_GO_ON = "After a change of the code, `chapter.as_given = False` lets the run go on."
 
 
@@ -57,6 +66,7 @@ class Chapter:
         self.as_given = as_given
         self._name = name
         self._run = Run(name, size, seed)
+        self._records: dict[str, dict[str, Any]] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -97,6 +107,7 @@ class Chapter:
         """
         columns = record_columns(name, self.size.name, rows)
         record = self._run.save(name, columns, rows, figure=figure, **options)
+        self._records[name] = record
         # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
@@ -173,6 +184,36 @@ class Chapter:
     @property
     def _binding(self) -> bool:
         return self.as_given and self.settings.as_given
+
+    def compare(self) -> None:
+        """Print which numbers of this run's records are not those of the book, and by how many standard errors they moved.
+
+        A chapter's last cell does so. What it prints for the book's own numbers stands in the notebook, so that nbval notices
+        any other. Each number is compared within the tolerance of its column, which holds on every processor and is far below
+        any error.
+
+        Examples
+        --------
+        >>> profile, seed = "digits", 1
+        >>> chapter = open_chapter("05-exact-partition-functions", globals(), seed=1)
+        >>> chapter.compare()
+        0 records with 0 values, all as in the book
+        """
+        if not self._binding:
+            print("with your settings, numbers are not compared with the book's")
+            return
+        moved = []
+        for name, record in self._records.items():
+            of_book = load_result(name, self.size.name)
+            if of_book is None:
+                moved.append(f"{name}: is not among the records of the book")
+            elif comparable(of_book, record):
+                moved += moved_numbers(of_book, record)
+        if moved:
+            print(*moved, _AFTER_A_MOVE, sep="\n")
+        else:
+            values = sum(map(compared_values, self._records.values()))
+            print(f"{len(self._records)} records with {values:,} values, all as in the book")
 
     def stored(self, name: str) -> Record:
         """The committed record at the papers' size.
@@ -294,8 +335,6 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     except InputError as error:
         told = str(error).removesuffix(".")
         raise InputError(f'{told}; without these images, write profile = "digits"') from error
-    if "PAPERLIB_FIGURES" not in os.environ:
-        print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
     return Chapter(name, size, parameters["seed"], not own)
 
 

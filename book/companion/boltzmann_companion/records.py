@@ -393,15 +393,52 @@ def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str]
         elif name not in before:
             moved.append(f"{name}: is not among the committed records")
         elif comparable(before[name], after[name]):
-            lines = [f"{name}, {line}" for line in differences(before[name], after[name])]
-            moved += lines[:_TOLD]
-            if len(lines) > _TOLD:
-                moved.append(f"{name}: {len(lines) - _TOLD} more numbers")
+            moved += moved_numbers(before[name], after[name])
         else:
             left_out.append(
                 f"{name}: not compared, since it follows long training on {_processor_kind(before[name])}"
             )
     return moved, left_out
+
+
+def moved_numbers(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[str]:
+    """`differences`, each with the name of the record; where there are many, the first ones and how many more."""
+    name = expected["name"]
+    lines = [f"{name}, {line}" for line in differences(expected, actual)]
+    more = len(lines) - _TOLD
+    return lines[:_TOLD] + ([f"{name}: {more} more numbers"] if more > 0 else [])
+
+
+def compared_values(record: Mapping[str, Any]) -> int:
+    """How many values of a record must be the same in two runs, or the same but for a tolerance."""
+    compared = [key for key, column in record["columns"].items() if column["tolerance"] is not None]
+    return sum(key in row for row in record["rows"] for key in compared)
+
+
+def std_error(row: Mapping[str, Any], column: str) -> Any:
+    """The Monte Carlo standard error of a value in a row, or None; a number or `inf`, which files hold as text.
+
+    It is a column of the row. For bounds, for which the 2008 paper prints three standard errors,
+    it is a third of that column. For values whose error is that of AIS's ln Z, it is the standard error
+    of ln Z, or half the width of its one-sigma interval.
+
+    Examples
+    --------
+    >>> std_error({"bound": -84.0, "error_bound": 0.3}, "bound")
+    0.09999999999999999
+    """
+    if f"{column}_error" in row:
+        return row[f"{column}_error"]
+    if column == "bound" and "error_bound" in row:
+        return row["error_bound"] / 3
+    if column in ("log_z", "test", "train"):
+        if "log_z_error" in row:
+            return row["log_z_error"]
+        if "interval_1_sigma" in row:
+            low, high = row["interval_1_sigma"]
+            # an end that is not a number is infinite, which records store as text
+            return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
+    return None
 
 
 def _records_of(chapter: str, folder: Path) -> dict[str, dict[str, Any]]:
@@ -432,9 +469,28 @@ def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[
             tolerance = column["tolerance"]
             if tolerance is not None and not _agree(old.get(key), new.get(key), tolerance):
                 values = " -> ".join(_told(old.get(key), new.get(key)))
-                within = f" (within {tolerance:g})".replace("e-0", "e-") if tolerance else ""
-                found.append(f"{name}, {_in_words(column['label'])}: {values}{within}")
+                within = f"within {tolerance:g}".replace("e-0", "e-") if tolerance else ""
+                details = "; ".join(filter(None, [within, _how_far(key, old, new)]))
+                line = f"{name}, {_in_words(column['label'])}: {values}"
+                found.append(f"{line} ({details})" if details else line)
     return found
+
+
+def _how_far(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """By how many standard errors a value has moved, or how many times as large an error is or as wide an interval."""
+    before, after = old.get(key), new.get(key)
+    if isinstance(before, list) and isinstance(after, list):
+        if len(before) == len(after) == 2 and all(isinstance(end, float) for end in before + after):
+            width, now = before[1] - before[0], after[1] - after[0]
+            wide = width > 0 and math.isfinite(width) and math.isfinite(now)
+            return f"{now / width:.2f} times as wide" if wide else ""
+    elif isinstance(before, float) and isinstance(after, float) and math.isfinite(after - before):
+        if key.endswith(("error", "sigma")):
+            return f"{after / before:.2f} times as large" if before > 0 else ""
+        error = std_error(old, key)
+        if isinstance(error, float) and math.isfinite(error) and error > 0:
+            return f"{abs(after - before) / error:.1f} standard errors"
+    return ""
 
 
 def _row_names(record: Mapping[str, Any]) -> list[str]:
