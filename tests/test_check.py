@@ -10,7 +10,7 @@ import pytest
 from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
-from boltzmann_companion.records import differences, moved_records, read_record
+from boltzmann_companion.records import differences, moved_numbers, moved_records, read_record
 
 COMMITTED = ROOT / "figures" / "digits"
 CHAPTER = "05-exact-partition-functions"
@@ -57,6 +57,23 @@ def test_an_error_is_told_with_how_many_times_it_is_as_large():
     new = {"columns": columns, "rows": [{"log_z_error": 0.13}]}
     assert differences(old, new) == [
         "row 0, error: 0.1000 -> 0.1300 (within 1e-6; 1.30 times as large)"
+    ]
+
+
+def test_on_another_processor_what_follows_training_is_compared_within_its_errors():
+    columns = {name: {"label": name, "tolerance": 1e-6} for name in ("log_z", "exact")}
+    here = {"processor": "AMD EPYC", "instructions": "AVX512"}
+    old = {"name": "a", "columns": columns, "processor_bound": True, "provenance": here}
+    old["rows"] = [{"log_z": 10.0, "log_z_error": 0.1, "exact": 10.0}]
+
+    def told(processor, **values):
+        new = {"columns": columns, "provenance": here | {"processor": processor}}
+        return moved_numbers(old, new | {"rows": [old["rows"][0] | values]})
+
+    assert len(told("AMD EPYC", log_z=10.2, exact=10.2)) == 2
+    assert told("another", log_z=10.2, exact=10.2) == []
+    assert told("another", log_z=10.4) == [
+        "a, row 0, log_z: 10.000 -> 10.400 (within 0.3; 4.0 standard errors)"
     ]
 
 
