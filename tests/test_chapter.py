@@ -341,11 +341,11 @@ def test_numbers_are_compared_with_those_of_the_book(book, capsys):
         return capsys.readouterr().out.splitlines()
 
     assert printed() == ["1 records with 3 values, all as in the book"]
-    moved, hint = printed(1.05)
+    hint, moved = printed(1.05)
     assert moved == "a-table, tiny, ln Z: 1.0000 -> 1.0500 (within 1e-6)"
     assert "`make refresh`" in hint
     assert "CHANGELOG.md" in hint
-    assert printed(name="new")[0] == "new: is not among the records of the book"
+    assert printed(name="new")[1] == "new: is not among the records of the book"
     (line,) = printed(1.05, chains=3)
     assert line.startswith("with your settings")
 

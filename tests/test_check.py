@@ -135,7 +135,7 @@ def checkout(monkeypatch, tmp_path):
     def write(number=1.0, name="01-one"):
         sources = [
             f"from boltzmann_companion.chapter import open_chapter\n"
-            f"chapter = open_chapter({name!r}, globals(), seed=1)\nnumber = {number}",
+            f"chapter = open_chapter({name!r}, globals())\nnumber = {number}",
             'chapter.check("the number is below 2", number < 2)',
             'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
         ]

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _AFTER_A_MOVE = (
-    "Either something is wrong, or these numbers are meant to move: "
-    "then `make refresh` records them, and CHANGELOG.md says so."
+    "moved, by a mistake or on purpose (then `make refresh`, and a line in CHANGELOG.md):"
 )
 _LETS_GO_ON = "After a change of the code, `chapter.as_given = False` lets the run go on."
 
@@ -238,7 +237,7 @@ class Chapter:
             if record["processor_bound"]:
                 print(f"{name} follows long training: elsewhere it is compared within its errors")
         if moved:
-            print(*moved, _AFTER_A_MOVE, sep="\n")
+            print(_AFTER_A_MOVE, *moved, sep="\n")
         else:
             values = sum(map(compared_values, self._records.values()))
             print(f"{len(self._records)} records with {values:,} values, all as in the book")
@@ -402,7 +401,8 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     explain_outputs({})
     use_style()
     given, committed = book_parameters(name)
-    given = {"profile": "digits", "seed": 0} | given
+    # every chapter needs these two, one that the book does not have as well
+    given = {"profile": "digits", "seed": parameters.get("seed", 0)} | given
     for key, value in given.items():
         _require_parameter(parameters, key, value)
     size = get_profile(parameters["profile"])
