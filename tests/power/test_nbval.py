@@ -30,10 +30,10 @@ class Mutant:
 
 MUTANTS = [
     Mutant(
-        "total variation without the half",
+        "an autocorrelation time that is one too large",
         "02",
-        "mcmc/markov_chain.py: return (p - q).abs().sum(-1)« / 2→»",
-        "worth",
+        "mcmc/diagnostics.py: return max(2 * neighbours[:kept].sum().item()« - 1→», 1 / len(correlations))",
+        "block",
     ),
     Mutant(
         "CD's bias relative to its update, not to the gradient",
@@ -45,7 +45,7 @@ MUTANTS = [
         "a thousandth of the last weights lost",
         "04",
         "estimators/ais.py: log_weights += «→0.999 * »path.log_ratio(state, beta_from, beta_to)",
-        "log-weights",
+        "give the same weights",
     ),
     Mutant(
         "AIS's standard error times 1.3",
@@ -86,20 +86,20 @@ MUTANTS = [
     Mutant(
         "RAISE's standard error divided by 1.3",
         "08",
-        "estimators/reverse_ais.py: std_error = math.hypot(*errors.tolist())«→ / 1.3»",
-        "CD1(16)",
+        "estimators/control_variates.py: test_set_std_error=of_these.std_error«→ / 1.3»,",
+        "1.30 times",
     ),
     Mutant(
         "RAISE larger by 0.05",
         "08",
         "estimators/reverse_ais.py: return log_mean_exp(self.log_weights)«→ + 0.05»",
-        "CD1(16)",
+        "every exact value is inside both brackets",
     ),
     Mutant(
         "the uniform start in place of the base rates",
         "08",
         'annealing/rbm_paths.py: bias = bias_at_start("visible_bias", «visible_bias→None», rbm.visible_bias)',
-        "CD1(16)",
+        "digitsCD1-16",
     ),
     Mutant(
         "one step less",
@@ -111,7 +111,7 @@ MUTANTS = [
         "a control variate that is subtracted",
         "09",
         "estimators/control_variates.py: mean=(weighted_mean(rest, of_batch) «+→-» alpha * weighted_mean(x_all, of_all))",
-        "CD1(16)",
+        "the library agree",
     ),
     Mutant(
         "heating by the kernel of the next temperature",

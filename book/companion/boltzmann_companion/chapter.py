@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _AFTER_A_MOVE = (
     "moved, by a mistake or on purpose (then `make refresh`, and a line in CHANGELOG.md):"
 )
+_OTHER_PROCESSORS = "depends on the processor: on another kind it is compared within its errors"
 _LETS_GO_ON = "After a change of the code, `chapter.as_given = False` lets the run go on."
 
 
@@ -235,7 +236,7 @@ class Chapter:
                 continue
             moved += moved_numbers(of_book, record)
             if record["processor_bound"]:
-                print(f"{name} follows long training: elsewhere it is compared within its errors")
+                print(f"{name} {_OTHER_PROCESSORS}")
         if moved:
             print(_AFTER_A_MOVE, *moved, sep="\n")
         else:
