@@ -138,11 +138,15 @@ def checkout(monkeypatch, tmp_path):
             f"chapter = open_chapter({name!r}, globals())\nnumber = {number}",
             'chapter.check("the number is below 2", number < 2)',
             'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
+            "chapter.compare()",
         ]
         book = notebook(*sources)
         book.cells[2].metadata["tags"] = ["checks", "hide-cell"]
         printed = nbformat.v4.new_output("stream", text="the number is below 2: yes\n")
         book.cells[2].outputs = [printed]
+        book.cells[4].metadata["tags"] = ["hide-cell", "nbval-check-output"]
+        numbers = "1 records with 2 values, all as in the book\n"
+        book.cells[4].outputs = [nbformat.v4.new_output("stream", text=numbers)]
         book.metadata["language_info"] = {"name": "python"}
         nbformat.write(book, tmp_path / "book" / f"{name}.ipynb")
 
