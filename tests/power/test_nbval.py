@@ -1,6 +1,8 @@
-"""Does nbval alone notice a wrong library? One place of a copy is changed, and `pytest --nbval-lax` of the chapter that is about it has to fail.
+"""Does nbval alone notice a wrong library?
 
-Nothing else runs than that command. A chapter counts as failed only if an output differs from the committed one; the run ends there.
+One place of a copy is changed, and `pytest --nbval-lax` of the chapter that is about it has to
+fail. Nothing else runs than that command. A chapter counts as failed only if an output differs from
+the committed one; the run ends there.
 """
 
 import os

@@ -83,7 +83,7 @@ class Chapter:
         return read_settings(self._name, self.size.name)
 
     def at_size(self, value: Any) -> Any:
-        """A parameter at the size at which the chapter runs, if it has a value for each profile; any other as it is.
+        """A parameter at this chapter's size, if it has a value for each profile; any other as it is.
 
         Examples
         --------
@@ -208,15 +208,15 @@ class Chapter:
 
     @property
     def _binding(self) -> bool:
-        """Whether it is known to be; a notebook that is not committed may have been changed and saved."""
+        """Whether it is known to be: what is not committed may have been changed and saved."""
         return self._of_book and self._committed
 
     def compare(self) -> None:
-        """Print which numbers of this run's records are not those of the book, and by how many standard errors they moved.
+        """Print which numbers of this run's records are not the book's, and by how many errors.
 
-        A chapter's last cell does so. What it prints for the book's own numbers stands in the notebook, so that nbval notices
-        any other. Each number is compared within the tolerance of its column, which holds on every processor and is far below
-        any error.
+        A chapter's last cell does so. What it prints for the book's own numbers stands in the
+        notebook, so that nbval notices any other. Each number is compared within the tolerance of
+        its column, which holds on every processor and is far below any error.
 
         Examples
         --------
@@ -329,9 +329,10 @@ def read_settings(name: str, profile: str) -> Settings:
 def book_parameters(name: str) -> tuple[dict[str, Any], bool]:
     """The parameters of a chapter as the book gives them, and whether these are committed.
 
-    They stand in the cell of the notebook that is tagged `parameters`. The notebook is that of a checkout, or else one in the
-    current folder; one that is not found has no parameters. A reader who runs a chapter changes that cell, and Jupyter saves
-    it, so that the values are those of the last commit, if there is one.
+    They stand in the cell of the notebook that is tagged `parameters`. The notebook is that of a
+    checkout, or else one in the current folder; one that is not found has no parameters. A reader
+    who runs a chapter changes that cell, and Jupyter saves it, so that the values are those of the
+    last commit, if there is one.
 
     Parameters
     ----------
