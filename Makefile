@@ -57,7 +57,7 @@ test: $(TESTS) ## unit, statistical and notebook tests
 	PAPERLIB_FIGURES=$(CURDIR)/_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 3600 -n 2 --dist loadfile book/*.ipynb
 	$(BIN)/python -m pytest tests/regression
 
-power: $(TESTS) ## plant mistakes in copies of the library, and see that the tests notice them (two minutes)
+power: $(TESTS) ## plant mistakes in copies of the library, and see that the tests notice them, and nbval alone (some minutes)
 	$(BIN)/python -m pytest -n 2 tests/power
 
 try: $(TESTS) ## run everything that the chapters suggest under "What to try" (half an hour)

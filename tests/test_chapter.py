@@ -7,10 +7,11 @@ import subprocess
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
+import nbformat
 import pytest
 import torch
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
-from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, parameters_of
+from notebooks import EACH_NOTEBOOK, ROOT, cells_of, nodes_of, notebook, parameters_of
 
 from boltzmann_companion import chapter as module
 from boltzmann_companion import jupyter, records
@@ -34,8 +35,19 @@ def figures(monkeypatch, tmp_path):
     return tmp_path / "figures"
 
 
+@pytest.fixture(autouse=True)
+def given(monkeypatch):
+    """The parameters of the chapter that is opened here, as its committed notebook would have them."""
+    given = dict(PARAMETERS)
+    of_book = module.book_parameters
+    monkeypatch.setattr(
+        module, "book_parameters", lambda name: (given, True) if name == "05-x" else of_book(name)
+    )
+    return given
+
+
 def opened(**changes):
-    return open_chapter("05-x", PARAMETERS | changes, seed=7, chains=100)
+    return open_chapter("05-x", PARAMETERS | changes)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +91,13 @@ def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):
     assert capsys.readouterr().out == "enough chains: no (with your settings)\n"
 
 
+def of_book(name, **changes):
+    """A chapter with the parameters of its notebook, but for changes."""
+    return open_chapter(name, parameters_of(ROOT / "book" / f"{name}.ipynb") | changes)
+
+
 def test_claim_about_another_setting_is_only_reported(capsys):
-    chapter = open_chapter("05-exact-partition-functions", PARAMETERS, seed=7, chains=100)
+    chapter = of_book("05-exact-partition-functions")
     with pytest.raises(AssertionError, match="enough chains"):
         chapter.check("enough chains", False)
     chapter.settings["runs"] = [10]
@@ -89,8 +106,8 @@ def test_claim_about_another_setting_is_only_reported(capsys):
 
 
 def test_a_later_assignment_to_a_parameter_is_the_chapters_own():
-    parameters = PARAMETERS | {"chains": None}
-    chapter = open_chapter("05-x", parameters, seed=7, chains=None)
+    parameters = dict(PARAMETERS)
+    chapter = open_chapter("05-x", parameters)
     parameters["chains"] = 50
     assert chapter.as_given
 
@@ -116,27 +133,86 @@ def test_a_parameter_that_cannot_be_is_refused_with_what_may_be(changes, told):
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (1_000, r"a list of numbers, got 1000; the book has \[2000, 8000\]"),
-        ([1_000, "many"], r"numbers above 0, got \[1000, 'many'\]; the book has \[2000, 8000\]"),
+        (1_000, r"a list of numbers, got 1000; the book has \{'digits': \[2000, 8000\], 'paper'"),
+        ([1_000, "many"], r"numbers above 0, got \[1000, 'many'\]"),
         ("many", "a list of numbers, got 'many'"),
+        ({"digits": [1_000]}, r"a value for each of \['digits', 'paper'\], got"),
     ],
 )
-def test_a_parameter_that_is_none_in_the_book_is_like_the_setting_that_it_replaces(value, told):
+def test_a_parameter_with_a_value_for_each_profile_takes_one_like_these(value, told):
     def study(budgets):
-        parameters = {"profile": "digits", "seed": 1, "budgets": budgets}
-        return open_chapter("17-which-estimator-tells-the-truth", parameters, seed=1, budgets=None)
+        return of_book("17-which-estimator-tells-the-truth", budgets=budgets)
 
     with pytest.raises(InputError, match=f"budgets: expected {told}"):
         study(value)
-    assert study(None).as_given
     assert not study([1_000]).as_given
+    assert not study({"digits": [1_000], "paper": [10_000, 100_000]}).as_given
+    # what the book has at this size
+    assert study([2_000, 8_000]).as_given
+    assert study({"digits": [2_000, 8_000], "paper": [1_000]}).as_given
+
+
+def test_a_parameter_that_is_none_in_the_book_takes_numbers():
+    def study(repeats):
+        return of_book("16-tempering-and-bennetts-ratio", repeats=repeats)
+
+    with pytest.raises(InputError, match="repeats: expected numbers or None, got 'many'"):
+        study("many")
+    assert study(None).as_given
+    assert not study(3).as_given
+
+
+@pytest.fixture
+def notebook_in(tmp_path, monkeypatch):
+    """A chapter in the book of a checkout; returns a function that writes its parameters."""
+
+    def write(parameters):
+        path = tmp_path / "book" / "01-one.ipynb"
+        path.parent.mkdir(exist_ok=True)
+        nbformat.write(notebook(parameters=parameters), path)
+
+    monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
+    return write
+
+
+def test_the_parameters_of_the_book_are_those_that_are_committed(notebook_in, tmp_path):
+    def git(*arguments):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    assert module.book_parameters("01-one") == ({}, False)
+    notebook_in('profile = "digits"\nseed = 1\nchains = 100  # of AIS\nold = 2')
+    parameters = {"profile": "digits", "seed": 1, "chains": 100, "old": 2}
+    assert module.book_parameters("01-one") == (parameters, False)
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "one")
+    assert module.book_parameters("01-one") == (parameters, True)
+    # Jupyter has saved what a reader changed, and somebody is about to rename one
+    notebook_in('profile = "digits"\nseed = 1\nchains = 3\nnew = 2')
+    parameters = {"profile": "digits", "seed": 1, "chains": 100, "new": 2}
+    assert module.book_parameters("01-one") == (parameters, True)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_notebook_that_is_not_committed_may_have_been_changed_so_that_its_claims_do_not_stop_it(
+    committed, monkeypatch, capsys
+):
+    monkeypatch.setattr(module, "book_parameters", lambda name: (dict(PARAMETERS), committed))
+    chapter = opened()
+    if committed:
+        with pytest.raises(AssertionError, match="enough chains"):
+            chapter.check("enough chains", False)
+    else:
+        chapter.check("enough chains", False)
+    assert capsys.readouterr().out == "enough chains: no, not as the text says\n"
 
 
 def test_a_parameter_whose_cell_was_not_run_is_named():
     with pytest.raises(
         InputError, match="chains: expected a parameter, got none; run the cell of the p"
     ):
-        open_chapter("05-x", {"profile": "digits", "seed": 7}, seed=7, chains=100)
+        open_chapter("05-x", {"profile": "digits", "seed": 7})
 
 
 def test_a_profile_without_its_images_is_refused_before_anything_runs(monkeypatch):
@@ -168,7 +244,7 @@ def test_claims_about_rows_that_are_not_there_cannot_be_judged(capsys):
 @pytest.mark.parametrize(("profile", "left"), [("digits", 1), ("paper", 2)])
 def test_torch_has_one_thread_on_digits(profile, left, threads):
     threads(2)
-    open_chapter("05-exact-partition-functions", {"profile": profile, "seed": 1}, seed=1)
+    opened(profile=profile)
     assert torch.get_num_threads() == left
 
 
@@ -238,9 +314,7 @@ def test_joint_table_has_the_rows_of_this_run_above_the_stored_ones():
 
 def test_settings_are_those_of_the_profile_and_show_both():
     for profile, runs in (("digits", 10), ("paper", 10_000)):
-        settings = open_chapter(
-            "05-exact-partition-functions", PARAMETERS | {"profile": profile}
-        ).settings
+        settings = of_book("05-exact-partition-functions", profile=profile).settings
         assert runs in (settings["runs"][0], settings["runs"][-1])
         shown = settings._repr_markdown_()
         assert "| `evaluate_every` | `10` | `20` |" in shown
@@ -251,13 +325,29 @@ def test_settings_are_those_of_the_profile_and_show_both():
     assert "| `snapshots_of` | – | `['mnist-cd1-500-long'" in mixed._repr_markdown_()
 
 
-def test_reader_is_told_where_results_go_unless_they_chose(monkeypatch, tmp_path, capsys):
-    opened()
-    assert capsys.readouterr().err == ""
-    monkeypatch.delenv("PAPERLIB_FIGURES")
-    monkeypatch.chdir(tmp_path)
-    opened()
-    assert capsys.readouterr().err == f"Results go to {tmp_path / 'figures' / 'digits'}.\n"
+@pytest.fixture
+def book(monkeypatch):
+    """Record `a-table` as the book has it, and a function that says what a chapter that computed another log_z prints of it."""
+    stored = {"a-table": opened().record("a-table", [{"model": "tiny", "log_z": 1.0, "steps": 10}])}
+    monkeypatch.setattr(module, "load_result", lambda name, profile: stored.get(name))
+    return stored
+
+
+def test_numbers_are_compared_with_those_of_the_book(book, capsys):
+    def printed(log_z=1.0, name="a-table", **changes):
+        chapter = opened(**changes)
+        chapter.record(name, [{"model": "tiny", "log_z": log_z, "steps": 10}])
+        chapter.compare()
+        return capsys.readouterr().out.splitlines()
+
+    assert printed() == ["1 records with 3 values, all as in the book"]
+    hint, moved = printed(1.05)
+    assert moved == "a-table, tiny, ln Z: 1.0000 -> 1.0500 (within 1e-6)"
+    assert "`make refresh`" in hint
+    assert "CHANGELOG.md" in hint
+    assert printed(name="new")[1] == "new: is not among the records of the book"
+    (line,) = printed(1.05, chains=3)
+    assert line.startswith("with your settings")
 
 
 # ---- where results go
@@ -342,16 +432,23 @@ def test_own_images_that_do_not_fit_are_refused_in_words(entry):
 
 
 @EACH_NOTEBOOK
-def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
+def test_chapter_is_opened_with_its_parameters_and_ends_with_its_numbers(path):
     given = parameters_of(path)
     assert isinstance(given["seed"], int)
-    assert given.pop("profile") == "digits"
-    calls = [node for node in nodes_of(path) if isinstance(node, ast.Call)]
-    (call,) = [call for call in calls if ast.unparse(call.func) == "open_chapter"]
-    name, namespace = call.args
-    assert name.value == path.stem
-    assert ast.unparse(namespace) == "globals()"
-    assert {word.arg: ast.literal_eval(word.value) for word in call.keywords} == given
+    assert given["profile"] == "digits"
+    calls = [ast.unparse(node) for node in nodes_of(path) if isinstance(node, ast.Call)]
+    assert calls.count(f"open_chapter('{path.stem}', globals())") == 1
+    assert sum(call.startswith("open_chapter(") for call in calls) == 1
+    if any(call.startswith("chapter.record(") for call in calls):
+        last = cells_of(path)[-1]
+        assert last.source == "chapter.compare()"
+        assert "nbval-check-output" in last.metadata["tags"]
+        assert last.outputs[0].text.rstrip().endswith("all as in the book")
+
+
+@EACH_NOTEBOOK
+def test_no_parameter_is_also_a_setting(path):
+    assert not parameters_of(path).keys() & read_settings(path.stem, "paper").both.keys()
 
 
 def test_a_number_that_is_none_is_refused_in_words():

@@ -10,7 +10,7 @@ import pytest
 from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
-from boltzmann_companion.records import differences, moved_records, read_record
+from boltzmann_companion.records import differences, moved_numbers, moved_records, read_record
 
 COMMITTED = ROOT / "figures" / "digits"
 CHAPTER = "05-exact-partition-functions"
@@ -26,8 +26,11 @@ def moved(row, **values):
 
 def test_a_number_is_told_with_its_row_its_column_and_the_digits_that_differ():
     value = TABLE["rows"][0]["log_z"]
+    low, high = TABLE["rows"][0]["interval_1_sigma"]
+    errors = 0.0147 / ((high - low) / 2)
     assert moved(0, log_z=value + 0.0147) == [
-        f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f} (within 1e-6)"
+        f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f}"
+        f" (within 1e-6; {errors:.1f} standard errors)"
     ]
     assert moved(0, log_z=value + 3e-6)[0].count(f"{value:.8f} -> ") == 1
     assert moved(0, log_z=math.inf)[0].endswith("-> inf (within 1e-6)")
@@ -40,8 +43,38 @@ def test_an_interval_and_a_name_are_told_whole():
     low, high = TABLE["rows"][1]["interval_3_sigma"]
     (line,) = moved(1, interval_3_sigma=[low, high + 2])
     values = f"({low:.4f}, {high:.2f}) -> ({low:.4f}, {high + 2:.2f})"
-    assert line == f"CD3(16), ln(Z ± 3sigma): {values} (within 1e-6)"
+    wider = (high + 2 - low) / (high - low)
+    told = f"CD3(16), ln(Z ± 3sigma): {values} (within 1e-6; {wider:.2f} times as wide)"
+    assert line == told
+    (line,) = moved(1, interval_3_sigma=[-math.inf, high])
+    assert line.endswith("(within 1e-6)")
     assert moved(2, model="CD2(12)") == ["CD1(12), model: CD1(12) -> CD2(12)"]
+
+
+def test_an_error_is_told_with_how_many_times_it_is_as_large():
+    columns = {"log_z_error": {"label": "error", "tolerance": 1e-6}}
+    old = {"columns": columns, "rows": [{"log_z_error": 0.1}]}
+    new = {"columns": columns, "rows": [{"log_z_error": 0.13}]}
+    assert differences(old, new) == [
+        "row 0, error: 0.1000 -> 0.1300 (within 1e-6; 1.30 times as large)"
+    ]
+
+
+def test_on_another_processor_what_follows_training_is_compared_within_its_errors():
+    columns = {name: {"label": name, "tolerance": 1e-6} for name in ("log_z", "exact")}
+    here = {"processor": "AMD EPYC", "instructions": "AVX512"}
+    old = {"name": "a", "columns": columns, "processor_bound": True, "provenance": here}
+    old["rows"] = [{"log_z": 10.0, "log_z_error": 0.1, "exact": 10.0}]
+
+    def told(processor, **values):
+        new = {"columns": columns, "provenance": here | {"processor": processor}}
+        return moved_numbers(old, new | {"rows": [old["rows"][0] | values]})
+
+    assert len(told("AMD EPYC", log_z=10.2, exact=10.2)) == 2
+    assert told("another", log_z=10.2, exact=10.2) == []
+    assert told("another", log_z=10.4) == [
+        "a, row 0, log_z: 10.000 -> 10.400 (within 0.3; 4.0 standard errors)"
+    ]
 
 
 def test_rows_are_told_apart_by_as_few_settings_as_possible():
@@ -124,14 +157,18 @@ def checkout(monkeypatch, tmp_path):
     def write(number=1.0, name="01-one"):
         sources = [
             f"from boltzmann_companion.chapter import open_chapter\n"
-            f"chapter = open_chapter({name!r}, globals(), seed=1)\nnumber = {number}",
+            f"chapter = open_chapter({name!r}, globals())\nnumber = {number}",
             'chapter.check("the number is below 2", number < 2)',
             'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
+            "chapter.compare()",
         ]
         book = notebook(*sources)
         book.cells[2].metadata["tags"] = ["checks", "hide-cell"]
         printed = nbformat.v4.new_output("stream", text="the number is below 2: yes\n")
         book.cells[2].outputs = [printed]
+        book.cells[4].metadata["tags"] = ["hide-cell", "nbval-check-output"]
+        numbers = "1 records with 2 values, all as in the book\n"
+        book.cells[4].outputs = [nbformat.v4.new_output("stream", text=numbers)]
         book.metadata["language_info"] = {"name": "python"}
         nbformat.write(book, tmp_path / "book" / f"{name}.ipynb")
 

@@ -260,13 +260,15 @@ def test_chapter_saves_its_record(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path))
     cells = re.split(r"^# %%.*$", (EXAMPLES / "new_chapter.py").read_text(), flags=re.MULTILINE)
-    assert len(cells) == 6  # nothing before the first
+    assert len(cells) == 7  # nothing before the first
     names = {}
     for cell in cells:
         exec(cell, names)
     record = read_record(tmp_path / "digits" / "how-many-steps.json")
     assert [row["model"] for row in record["rows"]] == ["K = 10", "K = 100", "K = 1,000"]
-    assert capsys.readouterr().out == "with 1,000 steps AIS is within a nat: yes\n"
+    claim, _, new = capsys.readouterr().out.splitlines()
+    assert claim == "with 1,000 steps AIS is within a nat: yes"
+    assert new == "how-many-steps: is not among the records of the book"
     assert record["provenance"]["models"].keys() == {"digits-cd1-16"}
 
 

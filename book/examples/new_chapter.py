@@ -9,7 +9,7 @@ from paperlib.annealing import base_rate_path, uniform_betas
 from paperlib.estimators import ais, exact_log_z
 from paperlib.numerics import seeded_generator
 
-chapter = open_chapter("16-how-many-steps", globals(), seed=7, num_chains=100)
+chapter = open_chapter("16-how-many-steps", globals())
 model_id = {"digits": "digits-cd1-16", "paper": "mnist-cd1-20"}[profile]
 model = chapter.size.model(model_id)
 path = base_rate_path(model, chapter.size.images().train)
@@ -33,3 +33,6 @@ table
 chapter.check(
     "with 1,000 steps AIS is within a nat", abs(rows[-1]["log_z"] - exact) < 1
 )
+
+# %%
+chapter.compare()

@@ -2,11 +2,12 @@
 
 A chapter calls this once, in its set-up cell, right after the cell with its parameters:
 
-    chapter = open_chapter("05-exact-partition-functions", globals(), seed=2008, num_chains=100)
+    chapter = open_chapter("05-exact-partition-functions", globals())
 
-The keywords repeat the parameters as the book gives them, so that the chapter knows whether its
-reader has changed one. Its claims are about the given parameters: with these, a claim that fails is
-a defect and stops the run; with others, it is a finding and is only reported.
+The parameters as the book gives them are those of the notebook as it is committed, so that the
+chapter knows whether its reader has changed one. Its claims are about the given parameters: with
+these, a claim that fails is a defect and stops the run; with others, it is a finding and is only
+reported.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from __future__ import annotations
 import ast
 import json
 import os
-import sys
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -32,13 +34,24 @@ from boltzmann_companion.columns import record_columns
 from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
-from boltzmann_companion.records import Run, load_result, results_folder, source_line
+from boltzmann_companion.records import (
+    Run,
+    compared_values,
+    load_result,
+    moved_numbers,
+    source_line,
+)
 from boltzmann_companion.tables import Record, Table
+from paperlib import storage
 from paperlib.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_AFTER_A_MOVE = (
+    "moved, by a mistake or on purpose (then `make refresh`, and a line in CHANGELOG.md):"
+)
+_OTHER_PROCESSORS = "depends on the processor: on another kind it is compared within its errors"
 _LETS_GO_ON = "After a change of the code, `chapter.as_given = False` lets the run go on."
 
 
@@ -55,18 +68,37 @@ class Chapter:
     """
 
     def __init__(
-        self, name: str, size: Profile, parameters: Mapping[str, Any], as_given: bool
+        self,
+        name: str,
+        size: Profile,
+        parameters: Mapping[str, Any],
+        as_given: bool,
+        committed: bool,
     ) -> None:
         self.size = size
         self.as_given = as_given
         self._name = name
         self._parameters = parameters
+        self._committed = committed
         self._run = Run(name, size, parameters["seed"])
+        self._records: dict[str, dict[str, Any]] = {}
 
     @cached_property
     def settings(self) -> Settings:
         """What differs between the sizes, from `settings/` beside this module."""
         return read_settings(self._name, self.size.name)
+
+    def at_size(self, value: Any) -> Any:
+        """A parameter at this chapter's size, if it has a value for each profile; any other as it is.
+
+        Examples
+        --------
+        >>> profile, seed = "digits", 2008
+        >>> chapter = open_chapter("13-reproduction-report", globals())
+        >>> chapter.at_size({"digits": 0.1, "paper": 1.0}), chapter.at_size(0.5)
+        (0.1, 0.5)
+        """
+        return at_size(value, self.size.name)
 
     def record(
         self,
@@ -101,8 +133,9 @@ class Chapter:
             If a row has a key that is not declared for this record, or a value that a record cannot hold.
         """
         columns = record_columns(name, self.size.name, rows)
-        in_force = settings_in_force(self._parameters, self.settings)
-        record = self._run.save(name, columns, rows, figure=figure, settings=in_force, **options)
+        settings = settings_in_force(self._parameters, self.settings, self.size.name)
+        record = self._run.save(name, columns, rows, figure=figure, settings=settings, **options)
+        self._records[name] = record
         # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
@@ -129,22 +162,21 @@ class Chapter:
         ------
         AssertionError
             If the answer is not the expected one, although the claim is required and all parameters
-            and settings are the given ones.
+            and settings are the given ones, which are committed.
 
         Examples
         --------
-        >>> profile, seed, chains = "digits", 1, 100
-        >>> given = {"seed": 1, "chains": 100}
-        >>> chapter = open_chapter("05-exact-partition-functions", globals(), **given)
-        >>> chapter.check("a hundred chains suffice", chains >= 100)
-        a hundred chains suffice: yes
-        >>> chains = 3
-        >>> chapter = open_chapter("05-exact-partition-functions", globals(), **given)
-        >>> chapter.check("a hundred chains suffice", chains >= 100)
-        a hundred chains suffice: no (with your settings)
+        >>> profile, seed = "digits", 2008
+        >>> chapter = open_chapter("13-reproduction-report", globals())
+        >>> chapter.check("the seed is that of the book", seed == 2008)
+        the seed is that of the book: yes
+        >>> seed = 1
+        >>> chapter = open_chapter("13-reproduction-report", globals())
+        >>> chapter.check("the seed is that of the book", seed == 2008)
+        the seed is that of the book: no (with your settings)
         """
         check = Check(claim, holds, expected, required)
-        print(check.line(OWN_SETTINGS if required and not self._binding else NOT_AS_SAID))
+        print(check.line(OWN_SETTINGS if required and not self._of_book else NOT_AS_SAID))
         if required and not check.as_said and self._binding:
             raise AssertionError(
                 f"{claim}: something else came out than the chapter says. {_LETS_GO_ON}"
@@ -171,14 +203,52 @@ class Chapter:
                     raise AssertionError(
                         f"a claim of the chapter cannot be judged here ({type(error).__name__}: {error}). {_LETS_GO_ON}"
                     ) from error
-                print("the claims that follow here cannot be judged (with your settings)")
+                print(f"the claims that follow here cannot be judged{OWN_SETTINGS}")
                 return
             claim, holds, expected, required = in_full(each)
             self.check(claim, holds, expected=expected, required=required)
 
     @property
-    def _binding(self) -> bool:
+    def _of_book(self) -> bool:
+        """Whether this is the run that the text is about, as far as is known."""
         return self.as_given and self.settings.as_given
+
+    @property
+    def _binding(self) -> bool:
+        """Whether it is known to be: what is not committed may have been changed and saved."""
+        return self._of_book and self._committed
+
+    def compare(self) -> None:
+        """Print which numbers of this run's records are not the book's, and by how many errors.
+
+        A chapter's last cell does so. What it prints for the book's own numbers stands in the
+        notebook, so that nbval notices any other. Each number is compared within the tolerance of
+        its column, which holds on every processor and is far below any error.
+
+        Examples
+        --------
+        >>> profile, seed = "digits", 2008
+        >>> chapter = open_chapter("13-reproduction-report", globals())
+        >>> chapter.compare()
+        0 records with 0 values, all as in the book
+        """
+        if not self._of_book:
+            print("with your settings, numbers are not compared with the book's")
+            return
+        moved = []
+        for name, record in self._records.items():
+            of_book = load_result(name, self.size.name)
+            if of_book is None:
+                moved.append(f"{name}: is not among the records of the book")
+                continue
+            moved += moved_numbers(of_book, record)
+            if record["processor_bound"]:
+                print(f"{name} {_OTHER_PROCESSORS}")
+        if moved:
+            print(_AFTER_A_MOVE, *moved, sep="\n")
+        else:
+            values = sum(map(compared_values, self._records.values()))
+            print(f"{len(self._records)} records with {values:,} values, all as in the book")
 
     def stored(self, name: str) -> Record:
         """The committed record at the papers' size.
@@ -203,8 +273,8 @@ class Chapter:
 
         Examples
         --------
-        >>> profile, seed = "digits", 1
-        >>> chapter = open_chapter("05-exact-partition-functions", globals(), seed=1)
+        >>> profile, seed = "digits", 2008
+        >>> chapter = open_chapter("13-reproduction-report", globals())
         >>> column = {"label": "model", "unit": ""}
         >>> own = {"name": "dbm-heating", "profile": "digits", "columns": {"model": column},
         ...        "rows": [{"model": "mine"}], "provenance": {"command": "mine.py"}}
@@ -264,42 +334,80 @@ def read_settings(name: str, profile: str) -> Settings:
 
 
 def settings_in_force(
-    parameters: Mapping[str, Any], settings: Mapping[str, Any]
+    parameters: Mapping[str, Any], settings: Mapping[str, Any], profile: str
 ) -> dict[str, Any]:
-    """Parameters and settings together; a parameter that is None leaves the setting of its name.
+    """Parameters and settings of a profile together.
 
     Examples
     --------
-    >>> settings_in_force({"seed": 1, "steps": None}, {"steps": 100})
-    {'seed': 1, 'steps': 100}
+    >>> settings_in_force({"seed": 1, "max_k": {"digits": 300, "paper": 10_000}}, {}, "paper")
+    {'seed': 1, 'max_k': 10000}
     """
-    return {**parameters, **settings} | {k: v for k, v in parameters.items() if v is not None}
+    return {**settings, **{name: at_size(value, profile) for name, value in parameters.items()}}
 
 
-def notebook_parameters(notebook: Path) -> dict[str, Any]:
-    """The parameters of a chapter as the book gives them, from its cell with this tag.
+def at_size(value: Any, profile: str) -> Any:
+    """A parameter in a profile, if it has a value for each; any other as it is."""
+    return value[profile] if isinstance(value, Mapping) else value
+
+
+def book_parameters(name: str) -> tuple[dict[str, Any], bool]:
+    """The parameters of a chapter as the book gives them, and whether these are committed.
+
+    They stand in the cell of the notebook that is tagged `parameters`. The notebook is that of a
+    checkout, or else one in the current folder; one that is not found has no parameters. A reader
+    who runs a chapter changes that cell, and Jupyter saves it, so that the values are those of the
+    last commit, if there is one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the notebook, without its suffix.
 
     Examples
     --------
-    >>> from paperlib import storage
-    >>> book = storage.companion_folder() / "book"
-    >>> notebook_parameters(book / "05-exact-partition-functions.ipynb")["seed"]
-    2008
+    >>> book_parameters("13-reproduction-report")[0]
+    {'profile': 'digits', 'seed': 2008}
+    >>> book_parameters("no-such-chapter")
+    ({}, False)
     """
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    source = next(
-        "".join(cell["source"])
-        for cell in cells
-        if "parameters" in cell["metadata"].get("tags", ())
-    )
+    paths = [Path.cwd() / f"{name}.ipynb"]
+    with suppress(InputError):
+        paths.insert(0, storage.repository_root() / "book" / f"{name}.ipynb")
+    path = next(filter(Path.is_file, paths), None)
+    if path is None:
+        return {}, False
+    parameters = _parameters_in(path.read_text(encoding="utf-8"))
+    text = _committed_text(path)
+    committed = {} if text is None else _parameters_in(text)
+    # one that is not committed yet stands only in the notebook
+    return {key: committed.get(key, value) for key, value in parameters.items()}, text is not None
+
+
+def _committed_text(path: Path) -> str | None:
+    """A file as it is in the last commit, or None if it is in none, or git cannot tell."""
+    # GIT_DIR and the like, which git sets for its hooks, would lead it to another repository.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "--no-optional-locks", "show", f"HEAD:./{path.name}"]
+    try:
+        done = subprocess.run(command, cwd=path.parent, env=plain, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.decode()
+
+
+def _parameters_in(notebook: str) -> dict[str, Any]:
+    cells = json.loads(notebook)["cells"]
+    sources = [c["source"] for c in cells if "parameters" in c["metadata"].get("tags", [])]
+    statements = [part for source in sources for part in ast.parse("".join(source)).body]
     return {
-        line.targets[0].id: ast.literal_eval(line.value)
-        for line in ast.parse(source).body
-        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in statements
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
     }
 
 
-def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
+def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     """Open a chapter: start the clock of its records, set the look of its figures, and compare its parameters with the given ones.
 
     On digits it also leaves torch one thread: on tensors this small, threads that wait for each other beside other busy
@@ -310,9 +418,7 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     name : str
         Name of the notebook, without its suffix.
     parameters : mapping
-        The parameters as they are now, including `profile`: `globals()` of the notebook.
-    **given
-        The parameters as the book gives them, except `profile`, since claims hold in both profiles.
+        The parameters as they are now, including `profile` and `seed`: `globals()` of the notebook.
 
     Raises
     ------
@@ -321,12 +427,21 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     """
     explain_outputs({})
     use_style()
-    _require_parameter(parameters, "profile", "digits")
-    size = get_profile(parameters["profile"])
-    defaults = read_settings(name, size.name)
+    given, committed = book_parameters(name)
+    # every chapter needs these two, one that the book does not have as well
+    given = {"profile": "digits", "seed": parameters.get("seed", 0)} | given
     for key, value in given.items():
-        _require_parameter(parameters, key, value, defaults.get(key))
-    own = {key: parameters[key] for key, value in given.items() if parameters[key] != value}
+        _require_parameter(parameters, key, value)
+    size = get_profile(parameters["profile"])
+    in_force = {key: parameters[key] for key in given if key != "profile"}
+    chapter = Chapter(name, size, in_force, True, committed)
+    own = {
+        key: parameters[key]
+        for key, value in given.items()
+        # claims hold in both profiles
+        if key != "profile" and chapter.at_size(parameters[key]) != chapter.at_size(value)
+    }
+    chapter.as_given = not own
     explain_outputs(own)
     if size.name == "digits":
         torch.set_num_threads(1)
@@ -336,26 +451,30 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     except InputError as error:
         told = str(error).removesuffix(".")
         raise InputError(f'{told}; without these images, write profile = "digits"') from error
-    if "PAPERLIB_FIGURES" not in os.environ:
-        print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
-    return Chapter(name, size, {key: parameters[key] for key in ("seed", *given)}, not own)
+    return chapter
 
 
-def _require_parameter(
-    parameters: Mapping[str, Any], name: str, given: object, setting: object = None
-) -> None:
-    """Raise unless a parameter is there and may stand in place of the given one, or of the setting that is taken if it is None."""
+def _require_parameter(parameters: Mapping[str, Any], name: str, given: object) -> None:
+    """Raise unless a parameter is there and may stand in place of the given one."""
     if name not in parameters:
         raise InputError(f"{name}: expected a parameter, got none; run the cell of the parameters")
     value = parameters[name]
     if value is None is given:
         return
-    usual = setting if given is None else given
-    wanted = kind_wanted(usual, value)
+    wanted = kind_wanted(given, value)
     # All numbers among the parameters count or scale something, except for the seed.
     if not wanted and name not in ("profile", "seed"):
-        numbers = value if isinstance(value, list) else [value]
+        numbers = _numbers_in(value)
         if not all(isinstance(number, int | float) and number > 0 for number in numbers):
-            wanted = "numbers above 0" if isinstance(value, list) else "a number above 0"
+            alone = len(numbers) == 1 and not isinstance(value, list)
+            wanted = "a number above 0" if alone else "numbers above 0"
     if wanted:
-        raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {usual!r}")
+        raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {given!r}")
+
+
+def _numbers_in(value: Any) -> list[Any]:
+    """The numbers of a parameter: of a list, or of the values for each profile."""
+    parts = value.values() if isinstance(value, Mapping) else value
+    if isinstance(parts, int | float | str):
+        return [parts]
+    return [number for part in parts for number in _numbers_in(part)]

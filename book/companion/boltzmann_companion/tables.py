@@ -10,7 +10,7 @@ from typing import Any
 from boltzmann_companion.columns import view
 from boltzmann_companion.published import Cell
 from boltzmann_companion.recipes import model_path, recipe
-from boltzmann_companion.records import source_line
+from boltzmann_companion.records import source_line, std_error
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.models.files import read_metadata
@@ -258,9 +258,7 @@ def cell_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
 def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float | None:
     """The Monte Carlo standard error of the value in a cell; None if it has none, or none that is finite.
 
-    It is a column of the record. For bounds, for which the 2008 paper prints three standard errors,
-    it is a third of that column. For values whose error is that of AIS's ln Z, it is the standard error
-    of ln Z, or half the width of its one-sigma interval.
+    `boltzmann_companion.records.std_error` says where it stands in the record.
     """
     error = stored_std_error(cell, record)
     return error if isinstance(error, int | float) and math.isfinite(error) else None
@@ -268,19 +266,7 @@ def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float
 
 def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
     """The standard error as in `cell_std_error`, but infinite where the record says that it is not known."""
-    row, column = row_of(cell, record), "" if cell is None else cell.column
-    if f"{column}_error" in row:
-        return row[f"{column}_error"]
-    if column == "bound" and "error_bound" in row:
-        return row["error_bound"] / 3
-    if column in ("log_z", "test", "train"):
-        if "log_z_error" in row:
-            return row["log_z_error"]
-        if "interval_1_sigma" in row:
-            low, high = row["interval_1_sigma"]
-            # an end that is not a number is infinite, which records store as text
-            return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
-    return None
+    return None if cell is None else std_error(row_of(cell, record), cell.column)
 
 
 def _heading(column: Mapping[str, Any]) -> str:

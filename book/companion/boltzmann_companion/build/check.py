@@ -18,11 +18,11 @@ import nbformat
 import torch
 
 from boltzmann_companion.build.runner import execute_copy
-from boltzmann_companion.chapter import notebook_parameters, read_settings, settings_in_force
+from boltzmann_companion.chapter import book_parameters, read_settings, settings_in_force
 from boltzmann_companion.claims.checks import OWN_SETTINGS
 from boltzmann_companion.model_store import model_path
 from boltzmann_companion.recipes import RECIPES, load_model
-from boltzmann_companion.records import moved_records, other_inputs, read_record
+from boltzmann_companion.records import moved_records, other_inputs
 from paperlib import storage
 from paperlib.datasets import binary_images
 from paperlib.datasets.images import data_folders
@@ -52,10 +52,10 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
     "draws None, not '0.2.0'"
     """
     made = record["provenance"]
-    notebook = storage.repository_root() / "book" / f"{made['chapter']}.ipynb"
-    parameters = notebook_parameters(notebook)
+    chapter, profile = made["chapter"], record["profile"]
+    parameters, _ = book_parameters(chapter)
     del parameters["profile"]
-    settings = settings_in_force(parameters, read_settings(notebook.stem, record["profile"]))
+    settings = settings_in_force(parameters, read_settings(chapter, profile), profile)
     now = {
         "draws": DRAWS,
         "settings": json.loads(json.dumps(settings)),
@@ -144,7 +144,8 @@ def moved_lines(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> li
 
 def _printed(notebook: nbformat.NotebookNode) -> Iterator[Sequence[str]]:
     for cell in notebook.cells:
-        if _COMPARED & set(cell.metadata.get("tags", [])):
+        # the records are compared here, whatever the chapter says of them
+        if cell.source != "chapter.compare()" and _COMPARED & set(cell.metadata.get("tags", [])):
             text = "".join(output.get("text", "") for output in cell.outputs)
             yield text.replace(OWN_SETTINGS, "").splitlines()
 

@@ -14,9 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from torch import Tensor
 
-from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import PALETTE, draw_frame, draw_images
-from boltzmann_companion.rows import columns
 from paperlib.models import RBM
 from paperlib.numerics import all_states
 
@@ -122,24 +120,6 @@ def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
         panel.imshow(matrix, vmin=0)
         panel.set_title(title)
         draw_frame(panel)
-    return figure
-
-
-def convergence(rows: Rows, p_v: Tensor, rate: float, num_chains: int) -> Figure:
-    """Distances from p(v) [S] by the number of steps, exact and of so many chains, beside a rate for each step."""
-    # expected distance of independent exact draws
-    noise_floor = torch.sqrt(p_v * (1 - p_v) / num_chains).sum().item() / math.sqrt(2 * math.pi)
-    steps, exact, simulated = columns(rows, "step", "exact", "simulated")
-    by_rate = [2 * exact[10] * rate ** (step - 10) for step in steps]
-    curves = {"exact": exact, "simulated": simulated, "eigenvalue's rate": by_rate}
-    figure, axes = plt.subplots(figsize=(6.0, 3.0))
-    colors = (PALETTE[0], PALETTE[1], PALETTE[5])
-    for (label, values), color, style in zip(curves.items(), colors, ("-", "--", ":"), strict=True):
-        axes.plot(steps, values, label=label, color=color, linestyle=style)
-    axes.axhline(noise_floor, color="0.6", linestyle="-", linewidth=1)
-    axes.set(yscale="log", xlabel="Gibbs steps $t$", ylabel="distance from $p(\\mathbf{v})$")
-    axes.set_ylim(exact[-1] / 2, 2)
-    axes.legend()
     return figure
 
 

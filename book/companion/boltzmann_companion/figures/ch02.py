@@ -14,7 +14,6 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain, draw_frame
 from boltzmann_companion.rows import columns, grouped
-from boltzmann_companion.studies.tiny_chains import bounds, distances
 from paperlib.mcmc import MarkovChain, acceptance_matrix, autocorrelation, total_variation
 from paperlib.numerics import all_states
 
@@ -59,18 +58,6 @@ def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
         below.plot(total_variation(*pair), label=name)
     below.set(yscale="log", ylim=(1e-4, 2), xlabel="steps $t$", ylabel="distance")
     below.legend(fontsize=8, loc=(0.66, 0.42))
-    return figure
-
-
-def rates(rings: Mapping[str, MarkovChain]) -> Figure:
-    """Distances on some rings and their bounds against the number of steps."""
-    figure, axes = plt.subplots(figsize=(6.0, 3.2))
-    for number, (name, chain) in enumerate(rings.items()):
-        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
-        axes.plot(distances(chain, 119), label=name, **look)
-        axes.plot(bounds(chain, 119), color=PALETTE[number], linewidth=0.8, linestyle=":")
-    axes.set(yscale="log", ylim=(1e-6, 3), xlabel="steps $t$", ylabel="distance")
-    axes.legend()
     return figure
 
 

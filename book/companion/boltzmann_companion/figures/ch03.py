@@ -83,28 +83,6 @@ def curl(works: Mapping[str, Tensor], asymmetries: Mapping[str, float]) -> Figur
     return figure
 
 
-def falling(steps: Tensor, courses: Mapping[str, Mapping[str, Tensor]]) -> Figure:
-    """Likelihood, reconstruction error, angle and norm of the weights [U] against updates [U]; angles of plain CD only."""
-    figure, ((likelihood, error), (angle, norm)) = plt.subplots(2, 2, figsize=(7, 5.4), sharex=True)
-    peak = int(steps[courses["CD-1"]["log_likelihood"].argmax()])
-    for (name, course), color, style in zip(courses.items(), PALETTE, LINE_STYLES, strict=False):
-        look: dict[str, Any] = {"color": color, "linestyle": style, "label": name}
-        likelihood.plot(steps, course["log_likelihood"], **look)
-        error.plot(steps, course["error"], **look)
-        if name.startswith("CD") and "cost" not in name:
-            angle.plot(steps[::5], course["angle"][::5], **look)
-        norm.plot(steps, course["norm"], **look)
-    angle.axhline(90, color="0.4", linewidth=0.8, linestyle="-")
-    for axes in (likelihood, error, angle, norm):
-        axes.axvline(peak, color="0.4", linewidth=0.9, linestyle=":")
-    likelihood.set(ylabel="log-likelihood (nats)", ylim=(-5.2, -3.2))
-    error.set(ylabel="reconstruction error", ylim=(0.03, 0.06))
-    angle.set(ylabel="angle to the gradient (degrees)", xlabel="updates")
-    norm.set(ylabel="norm of the weights", xlabel="updates")
-    error.legend(fontsize=8)
-    return figure
-
-
 def masses(probs: Mapping[str, Tensor], images: Tensor, side: int) -> Figure:
     """Probabilities [N] of images [N, side ** 2] after the gradient and after CD-1, with the images below."""
     figure, (axes, strip) = plt.subplots(2, 1, figsize=(7, 3.6), height_ratios=[4, 1])

@@ -1,4 +1,4 @@
-"""Figures of chapter 04: importance sampling, errors of AIS, the course of its runs, and a mode that they miss."""
+"""Figures of chapter 04: importance sampling, the course of runs of AIS, and a mode that they miss."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -70,27 +69,6 @@ def two_bumps_player(
         # half-way, where neither density hides the other
         opening=len(betas) // 2,
     )
-
-
-def bias(errors: Mapping[int, Tensor]) -> Figure:
-    """Errors [N] of ln Z by the number of runs, and how often they exceed b, beside Markov's bound."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
-    thresholds = torch.linspace(0.02, 3, 60)
-    for color, (runs, error) in zip(PALETTE, errors.items(), strict=False):
-        look = {"histtype": "step", "color": color, "linewidth": 1.5}
-        left.hist(error.numpy(), bins=50, range=(-9, 4), label=f"$M = {runs}$", **look)
-        left.axvline(error.mean(), color=color, linestyle="--", linewidth=1)
-        share = (error[:, None] > thresholds).double().mean(0)
-        share[share == 0] = math.nan
-        right.semilogy(thresholds, share, label=f"$M = {runs}$")
-    left.axvline(0, color="black", linestyle="-", linewidth=1)
-    left.set(xlabel="$\\ln \\hat Z - \\ln Z$ in nats", ylabel="estimates")
-    left.legend(loc="upper left")
-    markov = torch.exp(-thresholds)
-    right.semilogy(thresholds, markov, color="black", linestyle=":", label="$e^{-b}$")
-    right.set(xlabel="$b$ in nats", ylabel="share with $\\ln \\hat Z > \\ln Z + b$")
-    right.legend()
-    return figure
 
 
 def course(pictures: Sequence[Mapping[float, Tensor]], image_shape: tuple[int, int]) -> Figure:

@@ -1,4 +1,4 @@
-"""Figures of chapter 05: estimates of ln Z against the number of runs, and the exact likelihood along training."""
+"""Figures of chapter 05: estimates of ln Z against the number of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import draw_runs
-from boltzmann_companion.rows import by_model, columns, published_numbers
+from boltzmann_companion.rows import by_model
 
 
 def more_runs(points: Rows, zeros: Mapping[str, float], ylabel: str) -> Figure:
@@ -20,19 +20,4 @@ def more_runs(points: Rows, zeros: Mapping[str, float], ylabel: str) -> Figure:
         draw_runs(panel, own, zeros[model])
         panel.set_title(model)
     panels[0].set_ylabel(ylabel)
-    return figure
-
-
-def training(looks: Rows) -> Figure:
-    """The exact test log-probability of each model by epoch; dotted, its published value if it has one."""
-    figure, axes = plt.subplots()
-    for model, own in by_model(looks).items():
-        axes.plot(*columns(own, "epoch", "test"), label=model)
-        for value in published_numbers(model, "Avg. Test log-prob. / true"):
-            axes.axhline(value, color=axes.lines[-1].get_color(), linewidth=0.8, linestyle=":")
-    # the first epochs are far below everything else
-    settled = [row["test"] for row in looks if row["epoch"] > 10]
-    axes.set(xlabel="epoch", ylabel="test log-probability in nats")
-    axes.set_ylim(min(settled) - 1, max(settled) + 1)
-    axes.legend()
     return figure

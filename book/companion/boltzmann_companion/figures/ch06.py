@@ -1,4 +1,4 @@
-"""Figures of chapter 06: samples, estimates against runs, mixtures beside RBMs, training, and how often intervals hold the truth."""
+"""Figures of chapter 06: samples, estimates against runs, mixtures beside RBMs, and how often intervals hold the truth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boltzmann_companion.figures import ch05
 from boltzmann_companion.players.frames import frame_player
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.plots import PALETTE, draw_images
-from boltzmann_companion.rows import by_model, columns, pixels_on, published_numbers
+from boltzmann_companion.rows import by_model, columns, pixels_on
 
 _MARKERS = "os^"
 
@@ -86,25 +86,6 @@ def mixtures(rows: Rows) -> Figure:
     axes.set(yticks=range(len(rows)), yticklabels=[row["model"] for row in reversed(rows)])
     axes.set_xlabel("average log-probability in nats")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
-
-
-def training(looks: Rows, models: Sequence[str]) -> Figure:
-    """Test (solid) and training log-probability (dashed) of these models by epoch; dotted, published test values."""
-    figure, axes = plt.subplots()
-    for model, color, marker in zip(models, PALETTE, _MARKERS, strict=False):
-        own = by_model(looks).get(model)
-        if not own:
-            continue
-        epochs, test, train = columns(own, "epoch", "test", "train")
-        style = {"color": color, "marker": marker, "markersize": 4}
-        axes.plot(epochs, test, linestyle="-", label=model, **style)
-        axes.plot(epochs, train, linestyle="--", **style)
-        for value in published_numbers(model, "Avg. Test log-prob. / estimate"):
-            axes.axhline(value, color=color, linewidth=0.8, linestyle=":")
-    axes.set(xlabel="epoch", ylabel="average log-probability in nats")
-    if looks:
-        axes.legend(loc="lower right")
     return figure
 
 

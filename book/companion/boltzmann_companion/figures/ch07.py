@@ -1,4 +1,4 @@
-"""The pictures of chapter 7: an RBM and a DBN, greedy learning, the scatter of the bound, and samples."""
+"""The pictures of chapter 7: an RBM and a DBN, the learning of a third layer, the scatter of the bound, and samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, draw_layer, join
 from boltzmann_companion.rows import by_model, columns, grouped
-from boltzmann_companion.studies.dbn_bounds import Courses
 
 
 def layers() -> Figure:
@@ -39,31 +38,6 @@ def layers() -> Figure:
     upwards = {"arrowstyle": "-|>", "linestyle": "--", "color": "black"}
     right.annotate("", (3.2, 1.7), (3.2, 0), arrowprops=upwards)
     right.text(3.75, 0.85, "$Q$", **middle)
-    return figure
-
-
-def greedy(courses: Courses, own: Mapping[str, float], ceilings: Mapping[str, float]) -> Figure:
-    """The bound and ln p(v) along the learning of a second layer, from each start on each RBM."""
-    figure, panels = plt.subplots(2, 2, figsize=(7.0, 5.4), sharex=True)
-    for row, start in zip(panels, ["transposed", "random"], strict=True):
-        for panel, name in zip(row, own, strict=True):
-            bounds, truths = zip(*courses[name, start], strict=True)
-            panel.plot(truths, label="$\\ln p(\\mathbf{v})$ of the DBN")
-            panel.plot(bounds, label="bound")
-            look: dict[str, Any] = {"color": "black", "linewidth": 1.2}
-            panel.axhline(own[name], linestyle=":", label="the RBM alone", **look)
-            label = "highest possible bound"
-            panel.axhline(ceilings[name], linestyle="-.", label=label, **look)
-            panel.set_xscale("symlog", linthresh=1)
-            panel.set_xlim(0, len(bounds) - 1)
-        row[0].set_ylabel(f"{start} start, nats")
-    titles = ["RBM by maximum likelihood", "RBM by long CD-1"]
-    ticks = [0, 1, 10, 100]
-    for (above, below), title in zip(panels.T, titles, strict=True):
-        above.set_title(title)
-        below.set(xlabel="gradient steps", xticks=ticks, xticklabels=ticks)
-    handles = panels[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=8)
     return figure
 
 

@@ -23,12 +23,11 @@ from boltzmann_companion.figures.brackets import (
 from boltzmann_companion.players.brackets import bracket_player
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.particles import particle_player, particle_run
-from boltzmann_companion.plots import LINE_STYLES, arrow_of, draw_images, look_of
+from boltzmann_companion.plots import LINE_STYLES, arrow_of, draw_images
 from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
 from boltzmann_companion.tables import Table
-from boltzmann_likelihood.evaluation.picture import EXACT
 
 
 def course(
@@ -115,23 +114,6 @@ def _captions(line: TwoBumpPath, run: Particles) -> list[str]:
         "-", "−"
     )
     return captions
-
-
-def expectations(rows: Rows) -> Figure:
-    """What one chain of AIS and of RAISE expects, and the annealing model, for data from the model and for a mode off the data."""
-    figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.2))
-    titles = {"little": "data from the model", "spoilt": "a mode off the data"}
-    for panel, (name, title) in zip(panels, titles.items(), strict=True):
-        own = where(rows, model=name)
-        panel.axhline(0, linewidth=1, **EXACT)
-        panel.plot(*columns(own, "steps", "ais"), label="AIS", **look_of("AIS"))
-        look = {"color": "0.5", "linestyle": ":"}
-        panel.plot(*columns(own, "steps", "annealing_model"), label="annealing model", **look)
-        panel.plot(*columns(own, "steps", "raise"), label="RAISE", **look_of("RAISE"))
-        panel.set(title=title, xscale="log", xlabel="annealing steps $K$")
-    panels[0].set_ylabel("nats above average $\\ln p(\\mathbf{v})$")
-    panels[0].legend()
-    return figure
 
 
 def sums_of_weights(

@@ -1,8 +1,7 @@
-"""The pictures of chapter 9: averages over batches of images, with a control variate and without."""
+"""The pictures of chapter 9: variances, errors by the number of steps, and classes of digits."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 
 import matplotlib.pyplot as plt
@@ -13,42 +12,6 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE
 from boltzmann_companion.rows import columns, where
-from boltzmann_likelihood.evaluation.picture import LOOKS
-
-
-def averages(
-    means: Mapping[str, Tensor], y: Tensor, x: Tensor, exact: float, num_images: int
-) -> Figure:
-    """Averages over batches [B], plain and with the control variate; beside them their error against the number of images.
-
-    y and x [N] are RAISE's values and ln p*(v) of all images.
-    """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3), width_ratios=[3, 2])
-    raise_color = LOOKS["RAISE"]["color"]
-    for (name, values), color in zip(means.items(), ("0.6", raise_color), strict=True):
-        height, edges = torch.histogram(values, bins=40)
-        left.stairs(height / height.max(), edges, fill=True, alpha=0.7, color=color, label=name)
-    for value, color, style, name in (
-        (y.mean().item(), raise_color, "--", "RAISE, all images"),
-        (exact, "black", "-", "exact"),
-    ):
-        left.plot([value] * 2, [1.04, 1.3], color=color, linestyle=style, label=name)
-    left.set(xlabel="average log-probability, nats", yticks=[], ylim=(0, 2))
-    left.legend(loc="upper center", fontsize=8, ncols=2)
-    total = len(y)
-    spaced = torch.logspace(math.log10(2), math.log10(total - 1), 60)
-    counts = torch.unique(spaced.long()).double()
-    for values, color, style, name in (
-        (y, "0.6", "-", "plain"),
-        (y - x, raise_color, "--", "control variate"),
-    ):
-        errors = values.std() * (1 / counts - 1 / total).sqrt()
-        right.plot(counts, errors, color=color, linestyle=style, label=name)
-    right.axvline(num_images, color="0.5", linestyle=":")
-    labels = {"xlabel": "images $n$", "ylabel": "standard error, nats"}
-    right.set(xscale="log", yscale="log", **labels)
-    right.legend(fontsize=8)
-    return figure
 
 
 def variance(

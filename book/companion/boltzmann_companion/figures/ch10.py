@@ -1,8 +1,7 @@
-"""The pictures of chapter 10: deep Boltzmann machines, what mean field loses, RAISE's two walks, and Figure 7 of the RAISE paper."""
+"""The pictures of chapter 10: deep Boltzmann machines, RAISE's two walks, and Figure 7 of the RAISE paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise, product
 from typing import Any
 
@@ -10,11 +9,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
-from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.figures.brackets import draw_models
-from boltzmann_companion.plots import PALETTE, arrow_of, draw_layer, join, look_of
+from boltzmann_companion.plots import PALETTE, arrow_of, draw_layer, join
 from boltzmann_companion.rows import by_model, columns
 
 # Lines end at the units of `layers`, which stand close together.
@@ -49,33 +47,6 @@ def layers() -> Figure:
     axes.set(title="DBM as an RBM", xlim=(-3.3, 3.3), ylim=(-0.4, 3.6), aspect="equal")
     for axes in panels:
         axes.set_axis_off()
-    return figure
-
-
-def mean_field(gaps: Tensor, errors: Mapping[int, Tensor]) -> Figure:
-    """The errors of the bound after each update [updates, N], and of importance sampling for each number of draws [N]."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
-    shown = gaps[:30]
-    updates = range(1, len(shown) + 1)
-    left.plot(updates, shown.mean(1), color=PALETTE[0], label="average")
-    left.fill_between(
-        updates, shown.quantile(0.05, 1), shown.quantile(0.95, 1), color=PALETTE[0], alpha=0.2
-    )
-    left.axhline(0, color="black", linestyle="-", linewidth=1)
-    ticks = [1, 3, 10, 30]
-    left.set(xlabel="mean-field updates", ylabel="error in nats", title="bound")
-    left.set(xscale="log", xticks=ticks, xticklabels=ticks, ylim=(-1.6, 0.9))
-    left.minorticks_off()
-    look = look_of("importance sampling")
-    for count, error in errors.items():
-        low, high = (error.quantile(q).item() for q in (0.05, 0.95))
-        right.plot([count] * 2, [low, high], color=look["color"], linestyle="-")
-        right.plot(count, error.mean(), **look)
-    right.axhline(0, color="black", linestyle="-", linewidth=1)
-    right.axhline(gaps[-1].mean().item(), color=PALETTE[0], linestyle=":", label="bound")
-    right.set(xlabel="draws for each image", title="importance sampling")
-    right.set(xscale="log", xticks=list(errors), xticklabels=list(errors))
-    right.minorticks_off()
     return figure
 
 

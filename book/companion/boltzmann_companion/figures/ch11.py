@@ -79,22 +79,6 @@ def _lateral(axes: Axes, layer: Places, **look: Any) -> None:
     _connect(axes, [(layer[0], layer[-1])], PALETTE[1], bend=-0.45, **look)
 
 
-def half_steps_of_em(rows: Rows) -> Figure:
-    """Bound and log-likelihood after every half-step, and the gap after each M-step."""
-    bounds, likelihoods = columns(rows, "bound", "likelihood")
-    index = range(len(rows))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2))
-    left.plot(index, likelihoods, color=PALETTE[1], linestyle="--", label="log-likelihood")
-    left.plot(index, bounds, color=PALETTE[0], marker="o", markersize=4, label="bound")
-    left.fill_between(index, bounds, likelihoods, color=PALETTE[4], alpha=0.3, label="gap")
-    left.set(xlabel="half-step (even: E, odd: M)", ylabel="nats per image")
-    left.legend(loc="lower right")
-    gaps = [likelihoods[i] - bounds[i] for i in index[1::2]]
-    right.plot(index[1::2], gaps, color=PALETTE[2], marker="s", linestyle="-.")
-    right.set(xlabel="half-step", ylabel="gap after the M-step in nats", yscale="log")
-    return figure
-
-
 def sparse_codes(weights: Tensor, codes: Tensor, energies: Sequence[float]) -> Figure:
     """Columns [25, M] of a dictionary of 5 x 5 patches, the energies on the way, and the codes [N, M] of 40 patches."""
     use = codes.abs().sum(0).argsort(descending=True)

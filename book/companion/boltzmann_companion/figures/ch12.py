@@ -1,4 +1,4 @@
-"""Chapter 12: recognition networks, wake-sleep, AIS of a directed model, starts of mean field, LISTA, and a VAE."""
+"""Chapter 12: recognition networks, wake-sleep, AIS of a directed model, starts of mean field, and a VAE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import PALETTE
-from boltzmann_companion.rows import columns, grouped
+from boltzmann_companion.rows import columns
 from paperlib.variational.mean_field import MeanFieldTrace
 from paperlib.variational.vae import VAE
 
@@ -89,20 +89,6 @@ def starts(remaining: Mapping[str, Sequence[Tensor]]) -> Figure:
         axes.plot([value.mean() for value in values], marker="o", markersize=3, label=name)
     axes.set(xlabel="updates of both layers", ylabel="bound still to gain in nats", yscale="log")
     axes.legend()
-    return figure
-
-
-def lista(rows: Rows) -> Figure:
-    """The energy above the minimum against depth, for patches of digits and of noise."""
-    figure, panels = plt.subplots(1, 2, figsize=(7.4, 3.2))
-    titles = {"new": "patches of digits", "noise": "patches of noise"}
-    algorithms = grouped(rows, "algorithm")
-    for panel, (key, title) in zip(panels, titles.items(), strict=True):
-        for name, marker in (("ISTA", "o"), ("LISTA", "s")):
-            panel.plot(*columns(algorithms[name], "depth", key), marker=marker, label=name)
-        panel.set(xlabel="layers", yscale="log", title=title)
-    panels[0].set_ylabel("energy above the minimum, nats")
-    panels[0].legend()
     return figure
 
 

@@ -1,19 +1,13 @@
-"""Chapter 13: what became of the papers' claims, models on a scale of nats, and how far reproduced numbers are from the published ones."""
+"""Chapter 13: what became of the papers' claims, and models on a scale of nats."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.claims.report import ReportRow
-from boltzmann_companion.plots import PALETTE
 from boltzmann_companion.tables import Table
 
-# Differences beyond so many standard errors stand at the edge.
-_EDGE = 8
 # A verdict has no estimator's colour. The hatch tells what failed from what could not be judged.
 _SHADES = (("0.3", ""), ("0.75", ""), ("white", "////"), ("white", ""))
 
@@ -51,16 +45,4 @@ def scale(rows: Rows) -> Figure:
     margin = 0.06 * (max(trained) - min(trained))
     upper_end.set_xlim(min(trained) - margin, max(trained) + margin)
     upper_end.locator_params(axis="x", nbins=4)
-    return figure
-
-
-def standard_errors(rows: Iterable[ReportRow]) -> Figure:
-    """A histogram of the differences from the published numbers of the same weights."""
-    found = [row.judgement.standard_errors for row in rows]
-    differences = [min(max(off, -_EDGE), _EDGE) for off in found if off is not None]
-    figure, axes = plt.subplots(figsize=(7.0, 2.8))
-    bins = [number - _EDGE - 0.5 for number in range(2 * _EDGE + 2)]
-    axes.hist(differences, bins=bins, color=PALETTE[0])
-    label = f"difference in standard errors ({_EDGE} and more at the edges)"
-    axes.set(xlabel=label, ylabel="numbers")
     return figure

@@ -1,4 +1,4 @@
-"""Chapter 14: the errors of many estimates, and what became of the evaluations of models with a known answer."""
+"""Chapter 14: what became of the evaluations of models with a known answer."""
 
 from __future__ import annotations
 
@@ -7,36 +7,17 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
-import torch
 
-from boltzmann_companion.plots import look_of
 from boltzmann_companion.rows import grouped, where
 from boltzmann_companion.studies.study import OUTCOMES, STARTS, holds_truth, trusted_rows
 from boltzmann_companion.tables import Table, format_value
-from boltzmann_likelihood.evaluation.picture import EXACT, LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matplotlib.figure import Figure
-    from torch import Tensor
 
     from boltzmann_companion.claims.checks import Rows
-
-
-def direction(errors: Mapping[str, Tensor]) -> Figure:
-    """Histograms of the errors [R] of two estimators in nats; triangles mark their means."""
-    every = torch.cat(list(errors.values()))
-    bins = torch.linspace(every.min().item(), every.max().item(), 40).tolist()
-    figure, axes = plt.subplots(figsize=(6.0, 3.0))
-    for (name, values), hatch in zip(errors.items(), (None, "//"), strict=True):
-        color = LOOKS[name]["color"]
-        axes.hist(values.tolist(), bins, label=name, color=color, alpha=0.6, hatch=hatch)
-        axes.plot(values.mean().item(), -4, **look_of(name))
-    axes.axvline(0, linewidth=1, **EXACT)
-    axes.set(xlabel="estimate less truth, nats", ylabel="repeats")
-    axes.legend()
-    return figure
 
 
 def squares(studies: Mapping[str, Rows]) -> Figure:

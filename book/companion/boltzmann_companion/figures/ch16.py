@@ -1,8 +1,7 @@
-"""Chapter 16: rejection rates from temperature to temperature, the ends of brackets beside parallel tempering, and errors against cost beside the published ones."""
+"""Chapter 16: the ends of brackets beside parallel tempering, and errors against cost beside the published ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 
 import matplotlib.pyplot as plt
@@ -14,18 +13,6 @@ from boltzmann_companion.published import LATER_PAPERS, find, load_published
 from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
 from boltzmann_companion.tables import Table, format_value
-from paperlib.estimators import TemperingEstimate
-
-
-def rejection_rates(runs: Mapping[str, TemperingEstimate]) -> Figure:
-    """How often each link's swaps are rejected, one line for each run of parallel tempering."""
-    figure, axes = plt.subplots(figsize=(7.0, 2.8))
-    for name, found in runs.items():
-        middles = (found.betas[1:] + found.betas[:-1]) / 2
-        axes.plot(middles, found.rejection_rates, marker="o", label=name)
-    axes.set(xlabel="$\\beta$ in the middle of a link", ylabel="rejected", ylim=(0, 1))
-    axes.legend()
-    return figure
 
 
 def error_against_cost(rows: Rows, with_published: bool) -> Figure:

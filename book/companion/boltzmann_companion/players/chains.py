@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,9 +79,9 @@ def chain_player(
         steps,
         {
             "names": list(chains),
-            "matrices": [chain.transition.tolist() for chain in chains.values()],
+            "matrices": [_rounded(chain.transition) for chain in chains.values()],
             "labels": list(state_labels),
-            "target": goal.tolist(),
+            "target": _rounded(goal),
             "steps": steps,
             "left": _LEFT,
             "right": _RIGHT,
@@ -90,6 +91,11 @@ def chain_player(
         },
         choices=select("Chain", list(chains)) + select("Start", state_labels),
     )
+
+
+def _rounded(probs: Tensor) -> list[Any]:
+    """Probabilities without their last digits, in which processors differ."""
+    return probs.double().round(decimals=12).tolist()
 
 
 def _drawing(
