@@ -411,7 +411,7 @@ PROSE = [
           "what-we-learned": "All misses are on the same side, and the library warned of every one of them"},
      lambda s: all(r["missed_and_warned"] == r["too_low"] and r["too_high"] == 0 for r in s.rows("ais-coverage"))
      and all(0.99 <= r["warned"] <= 1 for r in coverage(s, 10))),
-    said({"06": "by almost four nats from the worst to the best of nine"},
+    said({"06": "by 3.7 nats from the worst to the best of nine"},
      lambda s: near(spread_of_seeds(s), 3.7, 0.1) and len(s.rows("mixture-starts")) == 9),
     said({"06": "mixtures with 100 and 500 components are better by 7 and 12 nats"},
      lambda s: near((t := s.column("sm2008-mixtures", "test"))["MoB(100), started at images"] - t["MoB(100)"], 7, 0.5)
@@ -423,7 +423,7 @@ PROSE = [
           "what-we-learned": "the start at images alone brings three or six nats, and less smoothing alone a half or more than three, depending on the other"},
      lambda s: near((t := mixture_tests(s, 100))["images", 2.0] - t["noise", 2.0], 6, 0.3) and near(t["images", 0.1] - t["noise", 0.1], 3, 0.3)
      and 3 < t["noise", 0.1] - t["noise", 2.0] < 4 and near(t["images", 0.1] - t["images", 2.0], 0.5, 0.1)),
-    said({"06": "nearly half of them explain no training image with the larger smoothing, and a fifth with the smaller"},
+    said({"06": "44 of the hundred explain no training image with the larger smoothing, and 21 with the smaller"},
      lambda s: 50 < (u := mixture_tests(s, 100, "used"))["noise", 2.0] < 60 and near(u["noise", 0.1], 80, 3)
      and u["images", 2.0] == u["images", 0.1] == 100),
     said({"06": "Training less test is below a nat with a hundred components, however they are trained, and slightly negative with ten; with "
@@ -965,7 +965,7 @@ PROSE = [
     said({"what-we-learned": ["and was by 18 with 10,000", "ten times the steps with as many chains did not help"]},
      lambda s: near((few := figure_3(s, "mnistPCD-20", "uniform")[-2])["ais"] - few["exact"], 18, 0.5) and few["steps"] == 10_000
      and (r := figure_3(s, "mnistPCD-20", "uniform")[-1])["ais"] - r["exact"] > few["ais"] - few["exact"]),
-    said({"what-we-learned": ["the two starts are six nats apart, and sixty chains count",
+    said({"what-we-learned": ["the two starts are six nats apart, and 61 chains count",
                               "On the other four RBMs of the RAISE paper's table the two starts are at most 0.09 apart, though on mnistCD25-500 only four chains count"],
           "intro": "On three of six models either start will do",
           "README": "On three of six models either start will do"},
@@ -992,7 +992,7 @@ PROSE = [
           "08": "by 1.1 and by 0.4 nats at the paper's $K$"},
      lambda s: all(near((r := s.row("raise-table-1", model=m))["base_rate_raise"] - r["exact"], over, 0.05) and r["steps"] == 100_000
                    and near(r["base_rate_raise_error"], error, 0.005) for m, over, error in (("mnistCD1-20", 1.1, 0.13), ("mnistPCD-20", 0.4, 0.06)))),
-    said({"what-we-learned": ["half of those that start at test images end on nearly blank pages. The mass of these pages is AIS's $\\hat Z$ to a hundredth of a nat",
+    said({"what-we-learned": ["half of those that start at test images end on nearly blank pages. The mass of these pages is AIS's $\\hat Z$ to less than a hundredth of a nat",
                               "belong to another mode, which holds less than a hundredth of that mass",
                               "with some fifty times the mass of all that was found"]},
      lambda s: near((r := s.row("blank-page-flow"))["arrived"], 0.5, 0.05)
@@ -1021,7 +1021,7 @@ PROSE = [
                     "none of these was wrong by a nat"],
           "what-we-learned": ["Of 540 evaluations with a known answer, 264 of them of models drawn at random, `paperlib evaluate` trusted"
                               " 338, and none of these was wrong by a nat",
-                              "It distrusted one in eight of those that were right"]},
+                              "It distrusted 48 of the 386 that were right"]},
      lambda s: trusted_and_right(s) and len(found := right(s, "evaluate-study", HELD_OUT)) == 386
      and (suspected := sum(r["outcome"] == "right, suspected" for r in found)) == 48 and near(len(found) / suspected, 8, 0.5)),
     # 13: the report

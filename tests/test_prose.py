@@ -12,6 +12,7 @@ import torch
 from notebooks import BOOK, ROOT, cells_of, prose_of
 from prose import ANSWERS, PROSE, near
 
+from boltzmann_companion.build.linked import LINK
 from boltzmann_companion.claims.checks import AS_SAID
 from boltzmann_companion.recipes import model_path
 from paperlib.estimators import exact_hidden_samples, exact_log_z
@@ -32,7 +33,7 @@ def markdown(page: str) -> str:
     """The prose of a page, every run of white space as one blank."""
     written = (ROOT if page == "README" else BOOK) / f"{page}.md"
     text = written.read_text(encoding="utf-8") if written.is_file() else prose_of(chapter(page))
-    return " ".join(text.split())
+    return " ".join(LINK.sub(lambda link: link["words"], text).split())
 
 
 @functools.cache
@@ -107,7 +108,8 @@ def test_a_path_with_a_jump_is_why_mnist_pcd_20_stays_open():
 
 def findings(page: str, heading: str) -> list[list[str]]:
     """The numbers in each of the findings that a page lists after these words."""
-    text = re.sub(r"\{doc\}`.*?`", "", (ROOT / page).read_text())
+    text = LINK.sub(lambda link: link["words"], (ROOT / page).read_text())
+    text = re.sub(r"\{doc\}`.*?`", "", text)
     text = text.partition(heading)[2]
     listed = text.partition("\n\n")[2].partition("\n\n")[0]
     return [re.findall(r"\d[\d.,]*\d|\d", point) for point in listed.split("\n- ")]
