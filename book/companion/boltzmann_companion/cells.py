@@ -28,6 +28,7 @@ from paperlib.errors import InputError
 TABLE = r"(?:figures/(?:(?:digits|paper)/[\w.-]+|derived)\.json|data/published\.csv)"
 #: The table of what is counted or subtracted (`boltzmann_companion.derived`).
 DERIVED = "figures/derived.json"
+_GREEK = {"α": "alpha", "β": "beta"}
 _ENDS = ("value", "low", "high")
 
 
@@ -61,7 +62,9 @@ def slug(text: str) -> str:
     >>> slug("MoB(100), started at images")
     'MoB-100-started-at-images'
     """
-    return re.sub(r"[^\w.+-]+", "-", text).strip("-")
+    for letter, name in _GREEK.items():
+        text = text.replace(letter, name)
+    return re.sub(r"[^\w.+-]+", "-", text, flags=re.ASCII).strip("-")
 
 
 def row_names(table: Mapping[str, Any]) -> list[str]:

@@ -6,11 +6,13 @@ A number is its name in links, its unit, its value (or a list of values) and wha
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from statistics import fmean
 from typing import Any, TypeAlias
 
 from boltzmann_companion.claims.checks import Row, Stored
+from boltzmann_companion.studies.bracket_tables import effective_chains, verdict_of
 
 Numbers: TypeAlias = Iterator[tuple[str, str, Any, str]]
 DERIVATIONS: list[Callable[[Stored], Numbers]] = []
@@ -20,6 +22,11 @@ def derived(derive: Callable[[Stored], Numbers]) -> Callable[[Stored], Numbers]:
     """Let a function's numbers be rows of the table."""
     DERIVATIONS.append(derive)
     return derive
+
+
+def printed_numbers(stored: Stored) -> dict[str, float]:
+    """The values that the papers print, by id."""
+    return {row["id"]: float(row["value"]) for row in stored.rows("published") if row["value"]}
 
 
 def ends(values: list[float]) -> list[float]:
@@ -342,7 +349,7 @@ def second_layer(stored: Stored) -> Numbers:
     gain = above["ladder"] - below["ladder"]
     yield "second-layer-gain", "nats", gain, "the MNIST DBN less mnistCD25-500"
     yield "second-layer-gain-error", "nats", math.hypot(*half), "its 95 % error"
-    printed = stored.column("reproduction-report", "published")
+    printed = printed_numbers(stored)
     dbn, rbm = "raise2015/table-2/mnist-dbn/uniform", "raise2015/table-1/mnistcd25-500/base-rate"
     for name in ("RAISE", "AIS"):
         gain = printed[f"{dbn}-{name.lower()}"] - printed[f"{rbm}-{name.lower()}"]
@@ -352,7 +359,7 @@ def second_layer(stored: Stored) -> Numbers:
 @derived
 def published_differences(stored: Stored) -> Numbers:
     """What follows from the papers' numbers."""
-    printed = stored.column("reproduction-report", "published")
+    printed = printed_numbers(stored)
     train, test = (
         printed[f"sm2008/table-1/cd25-500/{split}-estimate"] for split in ("train", "test")
     )
@@ -360,3 +367,178 @@ def published_differences(stored: Stored) -> Numbers:
     missed = train - fmean(row["train"] - 451.27 for row in fresh(stored))
     what = "the printed training average less that of fresh binarisations, with ln Z = 451.27"
     yield "published-training-missed", "nats", missed, what
+
+
+@derived
+def dbns(stored: Stored) -> Numbers:
+    """Bounds of deep belief networks and what they leave out."""
+    last = stored.rows("dbn-greedy-bound", start="transposed")
+    step = max(row["step"] for row in last)
+    for row in last:
+        if row["step"] == step:
+            gain = row["bound"] - row["rbm"]
+            what = f"gain of the second layer on the exact example, first layer by {row['model']}"
+            yield f"greedy-{row['model']}", "nats", gain, what
+    random = [row["gap"] for row in stored.rows("dbn-bound-gap") if "transposed" not in row["model"]]
+    yield "bound-leaves-out", "nats", ends(random), "what the bound leaves out after a random start"
+    sides = stored.rows("dbn-annealed-layer")
+    few = [row for row in sides if row["lower_effective"] < 3]
+    yield "sides", "count", len(sides), "DBNs that were annealed from either side"
+    yield "sides-few", "count", len(few), "of them with fewer than three runs from the lower side"
+    shorter = stored.row("dbn-annealed-layer", model="DBN-CD3")["upper_log_z"]
+    higher = shorter - stored.row("sm2008-table-2", model="Test DBN-CD3")["log_z"]
+    yield "DBN-CD3-higher", "nats", higher, "ln Z of DBN-CD3 by shorter runs less that of Table 2"
+    printed = printed_numbers(stored)
+    for name, rbm in (("cd1", "cd1-500"), ("cd3", "cd3-500"), ("cd25", "cd25-500")):
+        bound = printed[f"sm2008/table-2/test-dbn-{name}/bound"]
+        gain = bound - printed[f"sm2008/table-1/{rbm}/test-estimate"]
+        yield f"published-gain-{name}", "nats", gain, f"the printed bound of DBN-{name} less its RBM"
+        difference = printed[f"sm2008/table-2/train-dbn-{name}/bound"] - bound
+        what = f"the printed bounds of DBN-{name}: training less test images"
+        yield f"published-difference-{name}", "nats", difference, what
+
+
+def said_of(stored: Stored, start: str) -> Counter[str]:
+    """What the brackets of the RBMs from a start say, and how often."""
+    return Counter(verdict_of(row, start) for row in stored.rows("raise-table-1"))
+
+
+def figure_3(stored: Stored, model: str, start: str) -> list[Row]:
+    """A curve of Figure 3, by the number of steps."""
+    return stored.rows("raise-figure-3", model=model, start=start)
+
+
+@derived
+def brackets(stored: Stored) -> Numbers:
+    """How many brackets of the six RBMs are closed, and how far AIS and RAISE are apart."""
+    rows = stored.rows("raise-table-1")
+    for start in ("base_rate", "uniform"):
+        for verdict in ("closed", "open", "cannot tell"):
+            name = f"{start.replace('_', '-')}-{verdict.replace(' ', '-')}"
+            count = said_of(stored, start)[verdict]
+            yield name, "count", count, f"brackets from {start.replace('_', ' ')}: {verdict}"
+    within = sum(abs(row["base_rate_gap"]) <= 0.5 for row in rows)
+    yield "within-half", "count", within, "gaps from the base rates within half a nat"
+    few = sum(effective_chains(row["uniform_ais_error"]) < 9 for row in rows)
+    yield "uniform-few-chains", "count", few, "models with fewer than nine effective chains, uniform"
+    gap = max(row["uniform_gap"] for row in rows)
+    yield "widest-uniform-gap", "nats", gap, "the widest gap from uniform pixels"
+    others = sorted(row["base_rate_raise"] - row["csl"] for row in rows)[1:]
+    yield "CSL-short", "nats", ends(others), "CSL below RAISE from the base rates, on all but one"
+    yield "CSL-short-models", "count", len(others), "models of that range"
+    off = next(row["csl"] - row["exact"] for row in rows if row["model"] == "mnistPCD-20")
+    yield "CSL-off", "nats", off, "CSL less the exact value of mnistPCD-20"
+    tens = sum(row["base_rate_ais"] - row["csl"] > 10 for row in rows)
+    yield "CSL-tens", "count", tens, "models on which CSL is more than ten nats below AIS"
+    peak = max(stored.rows("raise-figure-5"), key=lambda row: row["raise"] - row["exact"])
+    yield "highest-RAISE", "nats", peak["raise"] - peak["exact"], "RAISE at its highest less exact"
+    yield "highest-RAISE-steps", "count", peak["steps"], "the number of steps there"
+    curve = figure_3(stored, "mnistCD1-500", "base rates")
+    moved = curve[-1]["ais"] - curve[-2]["ais"]
+    yield "AIS-moved", "nats", moved, "AIS on mnistCD1-500: 100,000 less 10,000 steps"
+    share = curve[-1]["effective_sample_size"] / 5_000
+    yield "AIS-counts", "fraction", share, "effective share of its 5,000 chains"
+    printed = printed_numbers(stored)
+    table = "raise2015/table-1/mnistcd1-20"
+    over = printed[f"{table}/base-rate-raise"] - printed[f"{table}/exact"]
+    yield "published-RAISE-over-exact", "nats", over, "mnistCD1-20 as printed: RAISE less exact"
+
+
+# ---- control variates
+
+
+@derived
+def control_variates(stored: Stored) -> Numbers:
+    """What the control variate is worth."""
+    rbms = list(stored.column("raise-table-1", "csl"))
+    hundred = {row["model"]: row for row in stored.rows("control-variates", steps=100)}
+    many = stored.column("control-variates", "reduction", steps=300)
+    single = stored.column("control-variates", "reduction", steps=1)
+    plain = ends([hundred[model]["plain_error"] for model in rbms])
+    rest = ends([hundred[model]["average_error"] for model in rbms])
+    yield "plain-errors", "nats", plain, "standard errors of a hundred images, RBMs, 100 steps"
+    yield "controlled-errors", "nats", rest, "the same with the control variate"
+    wide = ends(
+        [hundred[m]["equivalent"] for m in ("mnistCD1-500", "mnistPCD-500", "mnistCD25-500")]
+    )
+    yield "worth", "count", wide, "images that a hundred are worth, 500 hidden units"
+    more = sum(many[model] > row["reduction"] for model, row in hundred.items())
+    yield "control-models", "count", len(hundred), "models of the chapter on control variates"
+    yield "gain-more", "count", more, "models that gain more with 300 steps than with 100"
+    halved = sum(reduction > 2 for reduction in single.values())
+    yield "halved-by-one-step", "count", halved, "models whose variance one step halves"
+    table = stored.column("raise-table-1", "base_rate_raise_error")
+    ratios = {model: hundred[model]["average_error"] / table[model] for model in rbms}
+    small = ends([ratios[model] for model in ("mnistCD1-20", "mnistPCD-20")])
+    wide = ends([ratios[model] for model in ("mnistPCD-500", "mnistCD25-500", "omniPCD-1000")])
+    yield "errors-smaller-20", "times", small, "errors of 100 steps over those of 100,000, 20 units"
+    yield "errors-smaller", "times", wide, "the same for three wide models"
+    yield "errors-smaller-mnistCD1-500", "times", ratios["mnistCD1-500"], "the same, mnistCD1-500"
+    few = stored.column("control-variate-few-steps", "reduction")
+    falls = [factor for factor in few.values() if factor > 1]
+    yield "falls-with-few-steps", "count", len(falls), "models whose variance falls with ten steps"
+    yield "falls-by", "times", ends(falls), "least and largest factor by which it falls"
+    rises = 1 / few["MNIST DBN"]
+    yield "rises-by", "times", rises, "the factor by which the MNIST DBN's variance rises"
+    design = {row["design"]: row["controlled"] for row in stored.rows("control-variate-sampling")}
+    plain = design.pop("at random")
+    lower = [1 - error / plain for error in design.values()]
+    yield "groups-lower", "fraction", ends(lower), "by how much choosing by group lowers the error"
+
+
+@derived
+def digits_of_images(stored: Stored) -> Numbers:
+    """How much log-probabilities of MNIST's digits differ."""
+    explained = stored.column("digit-classes", "explained").values()
+    easier = stored.column("digit-classes", "first_images").values()
+    apart = stored.column("digit-classes", "one_minus_eight").values()
+    yield "explained-by-digit", "fraction", ends(list(explained)), "variance that the digit explains"
+    yield "first-images-easier", "nats", ends(list(easier)), "MNIST's first hundred less all images"
+    yield "ones-over-eights", "nats", ends(list(apart)), "ones less eights"
+
+
+# ---- deep Boltzmann machines
+
+BOTH_LAYERS = "base rates of v and h2"
+
+
+def from_start(stored: Stored, model: str, start: str) -> Row:
+    """A DBM's bracket with 10,000 steps."""
+    return stored.row("dbm-starts", model=model, start=start, steps=10_000)
+
+
+@derived
+def dbms(stored: Stored) -> Numbers:
+    """Starts, idle units and brackets of the deep Boltzmann machines."""
+    follow = stored.row("dbm-log-unnormalized", model="Omniglot DBM")["follow"]
+    yield "idle-share", "fraction", 1 - follow, "units on top of the Omniglot DBM that are idle"
+    yield "idle-units", "count", round(1_000 * (1 - follow)), "of its 1,000 units"
+    for model in ("MNIST DBM", "Omniglot DBM"):
+        name = model.replace(" ", "-")
+        both, pixels, uniform = (
+            from_start(stored, model, start)
+            for start in (BOTH_LAYERS, "base rates of v", "uniform")
+        )
+        behind = both["log_z"] - uniform["log_z"]
+        yield f"behind-{name}", "nats", behind, f"{model}: ln Z from both layers less uniform"
+        errors = math.hypot(pixels["gap_error"], both["gap_error"])
+        apart = (pixels["gap"] - both["gap"]) / errors
+        what = f"{model}: gap from v alone less from both layers, in standard errors"
+        yield f"layers-apart-{name}", "standard errors", apart, what
+    gaps = [row["base_rate_gap"] for row in stored.rows("raise-table-2") if "DBM" in row["model"]]
+    yield "DBM-gaps", "nats", ends(gaps), "gaps of the DBMs from the base rates"
+    heating = [abs(row["difference"]) for row in stored.rows("dbm-heating")]
+    yield "heating-off", "nats", max(heating), "heating and importance sampling apart, at most"
+    bracket = stored.row("tempering-brackets", model="Omniglot DBN")
+    for steps in (10_000, 100_000):
+        place = {"model": "Omniglot DBN", "start": "uniform", "steps": steps}
+        over = bracket["ladder"] - stored.row("raise-figure-7", **place)["ais"]
+        yield f"DBN-over-{steps}", "nats", over, f"AIS's ln Z over tempering's, uniform, {steps:,}"
+        what = f"the factor by which AIS overestimates Z there, with {steps:,} steps"
+        yield f"DBN-factor-{steps}", "times", math.exp(over), what
+    printed = printed_numbers(stored)
+    table = "raise2015/table-2/omniglot-dbm"
+    for start in ("uniform", "base-rate"):
+        over = printed[f"{table}/{start}-raise"] - printed[f"{table}/uniform-ais"]
+        what = f"the printed RAISE, {start}, less the lowest printed AIS"
+        yield f"published-crossed-{start}", "nats", over, what

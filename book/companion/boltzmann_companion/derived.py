@@ -25,6 +25,8 @@ _COLUMNS = {
     "records": {"label": "from", "unit": "", "tolerance": None},
 }
 COMMAND = "paperlib check --write"
+# What stands for the published numbers among the records.
+_PRINTED = "published"
 
 
 def checksum(table: Mapping[str, Any]) -> str:
@@ -58,6 +60,8 @@ def derived_table() -> dict[str, Any]:
 
         def rows(self, name: str, **where: Any) -> list[Row]:
             self.used.add(name)
+            if name == _PRINTED:
+                return read_table(_path(storage.companion_folder(), name))["rows"]
             return super().rows(name, **where)
 
     stored, rows, used = Noting(), [], set()
@@ -65,20 +69,28 @@ def derived_table() -> dict[str, Any]:
         stored.used = set()
         found = list(derive(stored))
         used |= stored.used
+        records = sorted(stored.used)
         rows += [
-            {
-                "name": name,
-                "what": what,
-                "value": value,
-                "unit": unit,
-                "records": sorted(stored.used),
-            }
+            {"name": name, "what": what, "value": _rounded(value), "unit": unit, "records": records}
             for name, unit, value, what in found
         ]
-    folder = storage.companion_folder() / "figures" / "paper"
-    sums = {name: checksum(read_table(folder / f"{name}.json")) for name in sorted(used)}
+    root = storage.companion_folder()
+    sums = {name: checksum(read_table(_path(root, name))) for name in sorted(used)}
     provenance = {"command": COMMAND, "rows": sums}
     return {"name": "derived", "columns": _COLUMNS, "rows": rows, "provenance": provenance}
+
+
+def _rounded(value: Any) -> Any:
+    """Without the last digits, in which machines differ."""
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _path(root: Path, name: str) -> Path:
+    if name == _PRINTED:
+        return root / "data" / "published.csv"
+    return root / "figures" / "paper" / f"{name}.json"
 
 
 def is_current(root: Path) -> bool:
@@ -87,7 +99,7 @@ def is_current(root: Path) -> bool:
     if not path.is_file():
         return False
     sums = read_table(path)["provenance"]["rows"]
-    records = {name: root / "figures" / "paper" / f"{name}.json" for name in sums}
+    records = {name: _path(root, name) for name in sums}
     return all(
         records[name].is_file() and checksum(read_table(records[name])) == sums[name]
         for name in sums

@@ -316,7 +316,7 @@ def check_pages(root: Path, chosen: Sequence[Page]) -> list[str]:
 
 def write_pages(root: Path, chosen: Sequence[Page]) -> list[str]:
     """Make the derived numbers again, and write what the cells hold into the links of some pages; returns what was written."""
-    if _use_derived(chosen) and not is_current(root):
+    if _use_derived(chosen):
         write_derived(root)
     return [line for page in chosen for line in write_links(root, page)]
 
@@ -358,13 +358,15 @@ def write_links(root: Path, page: Page) -> list[str]:
 
 # ---- numbers that are no links
 
-# What is no prose: code, comments, roles, addresses, labels, options of directives, and formulas other than a single number.
+# What is no prose: comments, roles, code, addresses, labels, options of directives, and formulas other than a single number.
 _NO_PROSE = re.compile(
-    r"^(?P<fence>`{3,})(?:[a-z]*|\{(?:math|code|code-block|bibliography)\}[^\n]*)\n.*?^(?P=fence)\s*$|\$\$.*?\$\$|<!--.*?-->"
-    r"|\{[\w:]+\}`[^`]*`|`[^`\n]+`|!?\[[^\[\]]*\]\([^()\s]*\)|^:[\w-]+:.*?$|<[^<>\n]+>|https?://\S+"
+    r"\$\$.*?\$\$|<!--.*?-->|\{[\w:]+\}`[^`]*`|`[^`\n]+`|!?\[[^\[\]]*\]\([^()\s]*\)|^:[\w-]+:.*?$|<[^<>\n]+>|https?://\S+"
     r"|\$(?!\s*[-+\d.,{}\\\s%]+\$)[^$\n]+\$",
     re.MULTILINE | re.DOTALL,
 )
+_FENCE = re.compile(r" *(`{3,}|:{3,})(\S*)")
+# Blocks that state no result: code, formulas, exercises and their solutions.
+_NO_RESULTS = re.compile(r"[a-z]*|\{(?:math|code|code-block|bibliography|exercise|solution)\}.*")
 _DECIMAL = re.compile(rf"(?<![\w.]){_MINUS}?-?\d[\d,]*\.\d+(?!\.?\w)")
 _NAMED_BEFORE = re.compile(
     r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Ee]qs?\.|[Ee]quations?|[Pp]ython|[Vv]ersions?|torch|Sphinx|Book)"
@@ -372,12 +374,34 @@ _NAMED_BEFORE = re.compile(
 )
 
 
+def _blank(text: str) -> str:
+    """As many characters on as many lines."""
+    return re.sub(r"[^\n]", "\0", text)
+
+
+def _without_code(text: str) -> str:
+    """A text whose blocks of code and exercises are blank, but not what other directives hold."""
+    lines, fences = [], list[tuple[str, bool]]()
+    for line in text.split("\n"):
+        fence = _FENCE.match(line)
+        if fence and fences and not fence[2] and fence[1] == fences[-1][0]:
+            fences.pop()
+            lines.append(_blank(line))
+            continue
+        in_code = line.startswith("    ") or (bool(fences) and fences[-1][1])
+        if fence and not in_code:
+            fences.append((fence[1], bool(_NO_RESULTS.fullmatch(fence[2]))))
+            in_code = fences[-1][1]
+        lines.append(_blank(line) if in_code else line)
+    return "\n".join(lines)
+
+
 def unlinked(page: Page, excepted: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """Where a page has a number with a decimal point that is no link, and the words around it; `excepted` are words that may stand there."""
     found = []
     for part, place in zip(page.parts, page.places, strict=True):
-        prose = LINK.sub(lambda link: "\0" * len(link[0]), part)
-        prose = _NO_PROSE.sub(lambda no: re.sub(r"[^\n]", "\0", no[0]), prose)
+        prose = LINK.sub(lambda link: _blank(link[0]), _without_code(part))
+        prose = _NO_PROSE.sub(lambda no: _blank(no[0]), prose)
         for words in excepted or {}:
             prose = prose.replace(words, "\0" * len(words))
         for number in _DECIMAL.finditer(prose):

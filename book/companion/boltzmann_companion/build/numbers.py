@@ -142,7 +142,8 @@ def body_of(table: str, record: Mapping[str, Any]) -> str:
 def _cell(key: str, value: Any) -> str:
     """A cell as HTML; the records that a derived number comes from are links to their pages."""
     if key == "records":
-        return ", ".join(f'<a href="paper/{name}.html">{name}</a>' for name in value)
+        folders = {name: "" if name == "published" else "paper/" for name in value}
+        return ", ".join(f'<a href="{folders[name]}{name}.html">{name}</a>' for name in value)
     return escape(_shown(value))
 
 
