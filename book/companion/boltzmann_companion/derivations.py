@@ -8,11 +8,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
+from scipy.special import fdtri
+
 from boltzmann_companion.claims.checks import Row, Stored
-from boltzmann_companion.studies.bracket_tables import effective_chains, verdict_of
+from boltzmann_companion.rows import by_model
+from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, effective_chains, verdict_of
+from boltzmann_companion.studies.open_brackets import bracket_reading
+from boltzmann_companion.studies.same_recipe import PRINTED, lengths_of_row
+from boltzmann_companion.studies.study import holds_truth, trusted_rows
 
 Numbers: TypeAlias = Iterator[tuple[str, str, Any, str]]
 DERIVATIONS: list[Callable[[Stored], Numbers]] = []
@@ -542,3 +548,296 @@ def dbms(stored: Stored) -> Numbers:
         over = printed[f"{table}/{start}-raise"] - printed[f"{table}/uniform-ais"]
         what = f"the printed RAISE, {start}, less the lowest printed AIS"
         yield f"published-crossed-{start}", "nats", over, what
+
+
+# ---- the report
+
+
+def base_brackets(stored: Stored) -> Counter[str]:
+    """What the brackets from base rates say that the report counts.
+
+    CD25(500) has the authors' weights, and DBNs have no such row in the paper.
+    """
+    rows = [row for row in stored.rows("raise-table-1") if row["model"] != "mnistCD25-500"]
+    rows += stored.rows("raise-own-weights")
+    rows += [row for row in stored.rows("raise-table-2") if row["model"].endswith("DBM")]
+    return Counter(verdict_of(row, "base_rate") for row in rows if row["steps"] == 100_000)
+
+
+@derived
+def report(stored: Stored) -> Numbers:
+    """What the reproduction report counts."""
+    said = base_brackets(stored)
+    yield "report-brackets", "count", said.total(), "brackets from the base rates in the report"
+    for verdict in ("closed", "open", "cannot tell"):
+        name = f"report-{verdict.replace(' ', '-')}"
+        yield name, "count", said[verdict], f"of them: {verdict}"
+    few = stored.rows("sm2008-figure-3", runs=10)
+    enough = [
+        row for row in few if row["warned"] == "no" and abs(row["log_z"] - row["exact_log_z"]) < 1
+    ]
+    yield "ten-runs-enough", "count", len(enough), "small models for which ten runs are enough"
+    yield "small-models", "count", len(few), "small models"
+    for epoch in (10, 50):
+        rows = stored.rows("sm2008-training-paths", model="CD1(20)", epoch=epoch)
+        masses = ends([row["largest_mass"] for row in rows])
+        what = f"least and largest mass of a hidden state of CD1(20), {epoch} epochs"
+        yield f"largest-mass-{epoch}", "fraction", masses, what
+    scale = stored.column("likelihood-scale", "test")
+    worth = scale["base rates"] - scale["uniform pixels"]
+    yield "base-rates-worth", "nats", worth, "independent pixels less uniform pixels"
+    worth = max(scale.values()) - scale["base rates"]
+    yield "hidden-units-worth", "nats", worth, "the best model less independent pixels"
+
+
+# ---- why trust this code
+
+
+@derived
+def verdicts(stored: Stored) -> Numbers:
+    """What the verdicts of `evaluate` were worth."""
+    studies = {
+        "study": stored.rows("evaluate-study"),
+        "held-out": stored.rows(HELD_OUT),
+        "deep": stored.rows(DEEP),
+    }
+    for name, rows in studies.items():
+        held = sum(holds_truth(row) for row in rows if is_trusted(row))
+        yield f"trusted-held-{name}", "count", held, "trusted values whose interval holds the truth"
+        alarms = [row["findings"] for row in rows if row["outcome"] == "right, suspected"]
+        rough = [each for each in alarms if any("The ladder knows" in text for text in each)]
+        yield f"alarms-rough-{name}", "count", len(rough), "alarms: tempering knows ln Z too roughly"
+    models = {(row["data"], row["model"]) for row in studies["study"]}
+    yield "study-models", "count", len(models), "models of the study"
+    alarms = [row for row in studies["study"] if row["outcome"] == "right, suspected"]
+    said = [row["findings"] for row in alarms]
+    beside = sum(any("others beside it" in text for text in each) for each in said)
+    could = sum(all("could raise" in text for text in each) for each in said)
+    low = sum(
+        not any("The ladder knows" in text for text in each)
+        and any("three quarters of the images" in text for text in each)
+        for each in said
+    )
+    yield "alarms-missed", "count", beside, "alarms: a mode was missed that adds next to nothing"
+    yield "alarms-not-excluded", "count", could, "alarms: a mode could not be excluded"
+    yield "alarms-low", "count", low, "alarms: RAISE is too low for nearly all images"
+    worst = max(abs(row["value_error"]) for row in studies["deep"])
+    yield "deep-worst", "nats", worst, "largest error of a deep model"
+    for steps in (128, 2_048):
+        wrong = stored.rows(DEEP, steps=steps, outcome="wrong, suspected")
+        yield f"deep-wrong-{steps}", "count", len(wrong), f"deep averages that are off, {steps} steps"
+
+
+@derived
+def full_size_evaluations(stored: Stored) -> Numbers:
+    """Evaluations of models of full size."""
+    rows = stored.rows("evaluate-full-size")
+    trusted = trusted_rows(rows)
+    errors = [abs(row["value_error"]) for row in trusted]
+    yield "full-evaluated", "count", len(rows), "evaluations of models of full size"
+    yield "full-models", "count", len({row["model"] for row in rows}), "of so many models"
+    yield "full-trusted", "count", len(trusted), "of the evaluations trusted"
+    yield "full-worst", "nats", max(errors), "largest error of a trusted value"
+    yield "full-off", "count", sum(error > 0.5 for error in errors), "off by more than half a nat"
+    ais = max(abs(row["ais_error"]) for row in rows)
+    yield "full-AIS-worst", "nats", ais, "largest error of AIS"
+    held = sum(map(holds_truth, trusted))
+    yield "full-held", "count", held, "trusted values whose interval holds"
+    for minutes in (1, 4):
+        of_these = stored.rows("evaluate-full-size", minutes=minutes)
+        yield f"full-evaluated-{minutes}", "count", len(of_these), f"evaluations, {minutes} min"
+        count = len(trusted_rows(of_these))
+        yield f"full-trusted-{minutes}", "count", count, f"of them trusted, {minutes} min"
+    for model, name in (("Omniglot PCD(1000)", "Omniglot"), ("CD3(500)", "CD3-500")):
+        of_model = trusted_rows(stored.rows("evaluate-full-size", model=model, minutes=4))
+        yield f"full-{name}", "count", len(of_model), f"{model} trusted in four minutes"
+    own = trusted_rows(stored.rows("evaluate-full-size", model="CD3(500)"))
+    off = fmean(row["value_error"] for row in own)
+    yield "full-CD3-500-off", "nats", off, "CD3(500): mean error of the trusted values"
+    yield "full-CD3-500-known", "nats", own[0]["truth_std_error"], "CD3(500): error of its truth"
+
+
+# ---- the first paper's own images, weights and recipe
+
+
+def lengths_that_fit(stored: Stored) -> dict[str, list[int]]:
+    """The lengths at which all three numbers of a row of Table 1 are typical."""
+    paths = by_model(stored.rows("sm2008-training-paths"))
+    del paths["CD25(500)"]
+    return {model: sorted(lengths_of_row(own, model, PRINTED[model])) for model, own in paths.items()}
+
+
+@derived
+def own_weights(stored: Stored) -> Numbers:
+    """The authors' weights, and trainings by their recipe."""
+    printed = printed_numbers(stored)
+    longest = stored.row("raise-own-weights-by-k", start="base rates", steps=100_000)
+    table = "raise2015/table-1/mnistcd25-500/base-rate"
+    off = max(abs(longest[name] - printed[f"{table}-{name}"]) for name in ("ais", "raise"))
+    yield "ends-off", "nats", off, "AIS and RAISE from their printed values, the larger distance"
+    own = stored.row("exact-binarization", model="as in training")
+    for split in ("train", "test"):
+        average = own[split] - 451.28
+        yield f"as-printed-{split}", "nats", average, f"{split} average with ln Z = 451.28"
+    for model, name in (("mnistPCD-20", "mnistpcd-20"), ("mnistCD1-20", "mnistcd1-20")):
+        short = printed[f"raise2015/table-1/{name}/exact"] - printed[f"raise2015/table-1/{name}/csl"]
+        yield f"published-CSL-short-{model}", "nats", short, f"printed CSL of {model}, short of exact"
+    for model, name in (("CD1(500)", "CD1-500"), ("CD3(500)", "CD3-500")):
+        paper = printed[f"sm2008/table-1/{name.lower()}/test-estimate"]
+        behind = paper - mean_at(stored, model, 10)
+        yield f"behind-published-{name}", "nats", behind, f"{model} after ten epochs, below printed"
+    rows = stored.rows("sm2008-training-paths", model="CD25(500)", epoch=250)
+    far = max(max(abs(row["test"] + 86.34), abs(row["train"] + 83.10)) for row in rows)
+    yield "CD25-500-seeds", "count", len(rows), "trainings of CD25(500) by its recipe"
+    yield "CD25-500-off", "nats", far, "their averages from the printed ones, the largest distance"
+    fits = lengths_that_fit(stored)
+    yield "fits-CD1-20", "epochs", fits["CD1(20)"], "lengths at which the row of CD1(20) fits"
+    first = [fits[model][0] for model in ("CD1(25)", "CD3(25)")]
+    yield "fits-25", "epochs", first, "first lengths at which CD1(25) and CD3(25) fit"
+    wide = fits["CD1(500)"] + fits["CD3(500)"]
+    yield "fits-500", "epochs", wide, "lengths at which CD1(500) and CD3(500) fit"
+    of_paper, even = (
+        stored.rows("spacing-of-betas", schedule=schedule)
+        for schedule in ("of the 2008 paper", "evenly spaced")
+    )
+    alike = sum(
+        abs(one["variance"] - other["variance"])
+        < 3 * math.hypot(one["variance_error"], other["variance_error"])
+        for one, other in zip(of_paper, even, strict=True)
+    )
+    yield "spacing-alike", "count", alike, "models on which the two spacings cannot be told apart"
+    yield "spacing-models", "count", len(of_paper), "of so many"
+    fresh_tests = [row["test"] for row in fresh(stored)]
+    yield "flips-move", "nats", stdev(fresh_tests), "test average, from one set of flips to another"
+
+
+# ---- parallel tempering
+
+
+BRACKETS = ("raise-table-1", "raise-table-2")
+
+
+def ends_in_the_tables(stored: Stored) -> dict[str, Row]:
+    """The rows of both tables of brackets, by model."""
+    return {row["model"]: row for name in BRACKETS for row in stored.rows(name)}
+
+
+def fates(stored: Stored, method: str) -> Counter[str]:
+    """What parallel tempering says of AIS's or RAISE's ends, and how often."""
+    count = Counter[str]()
+    for row in stored.rows("tempering-brackets"):
+        said = bracket_reading(row, ends_in_the_tables(stored)[row["model"]], PAPERS_IMAGES)
+        parts = dict(part.split() for part in said.split(", "))
+        count[parts.get("both") or parts[method]] += 1
+    return count
+
+
+def error_ratio(stored: Stored, chain_steps: int) -> list[float]:
+    """The 95 % interval of parallel tempering's error as a fraction of that of AIS."""
+    tempering, ais = (
+        stored.row("tempering-error", model="CD25(500)", estimator=name, chain_steps=chain_steps)
+        for name in ("parallel tempering", "AIS")
+    )
+    ratio = (tempering["rmse"] / ais["rmse"]) ** 2
+    free = (tempering["repeats"], ais["repeats"])
+    return [math.sqrt(ratio / fdtri(*free, level)) for level in (0.975, 0.025)]
+
+
+@derived
+def tempering(stored: Stored) -> Numbers:
+    """Parallel tempering beside AIS."""
+    printed = printed_numbers(stored)
+    for steps, sweeps in ((100_000, 1_000), (1_000_000, 10_000)):
+        own = stored.row("tempering-error", estimator="parallel tempering", chain_steps=steps)
+        rts = printed[f"carlson2016/figure-3/{sweeps}-sweeps/rts-rmse"]
+        ratio = own["rmse"] / rts
+        yield f"error-over-RTS-{steps}", "times", ratio, f"tempering's error over RTS's, {steps:,}"
+        ratio = error_ratio(stored, steps)
+        yield f"error-over-AIS-{steps}", "times", ratio, f"95 % interval of error over AIS's, {steps:,}"
+    ais = stored.row("tempering-error", estimator="AIS", chain_steps=100_000)
+    held = round(ais["repeats"] * ais["coverage"])
+    yield "AIS-held", "count", held, "AIS's intervals that hold, 100,000 chain-steps"
+    seconds = {
+        name: stored.column("tempering-seconds", "seconds", estimator=name)
+        for name in ("AIS", "parallel tempering")
+    }
+    longer = [value / seconds["AIS"][m] for m, value in seconds["parallel tempering"].items()]
+    yield "step-takes", "times", ends(longer), "seconds of a chain-step over those of AIS"
+    errors = stored.column("tempering-seconds", "rmse", estimator="RAISE").values()
+    yield "RAISE-errors", "nats", ends(list(errors)), "RAISE's errors with a million chain-steps"
+    ratios = stored.column("tempering-seconds", "ratio_interval", estimator="AIS").values()
+    faster = sum(low > 1 for low, _ in ratios)
+    yield "faster", "count", faster, "models on which tempering is faster than AIS"
+    yield "timed-models", "count", len(ratios), "of so many"
+    brackets_of = stored.rows("tempering-brackets")
+    yield "tempering-brackets", "count", len(brackets_of), "brackets that tempering looked at"
+    for method in ("AIS", "RAISE"):
+        for fate, count in sorted(fates(stored, method).items()):
+            yield f"{method}-{fate}", "count", count, f"ends of {method} that are {fate}"
+    off = max(abs(row["ais_off"]) for row in brackets_of)
+    yield "AIS-off-tempering", "nats", off, "AIS's ends from tempering's values, at most"
+    row = stored.row("tempering-brackets", model="mnistCD1-20")
+    yield "tempering-low", "nats", row["exact"] - row["ladder"], "tempering's average below exact"
+    outside = row["interval"][0] - (row["log_z"] + row["ladder"] - row["exact"])
+    yield "truth-outside", "nats", outside, "by how much the truth is outside its interval"
+
+
+# ---- every estimator
+
+
+def silently_wrong(stored: Stored, models: str, *estimators: str) -> tuple[int, int]:
+    """How many runs with any budget were wrong and trusted, of how many."""
+    rows = [
+        row
+        for row in stored.rows("estimator-trust", models=models)
+        if row["estimator"] in estimators
+    ]
+    return sum(row["wrong, trusted"] for row in rows), sum(row["runs"] for row in rows)
+
+
+@derived
+def estimators(stored: Stored) -> Numbers:
+    """Every estimator of ln Z with the same budgets."""
+    for budget in (10_000, 100_000):
+        row = stored.row(
+            "estimator-coverage",
+            models="no hidden mode",
+            estimator="parallel tempering",
+            budget=budget,
+        )
+        held = round(row["unwarned_95"] * row["unwarned"] / 100)
+        yield f"unwarned-held-{budget}", "count", held, f"tempering unwarned, hold, {budget:,}"
+    for name in ("parallel tempering", "AIS", "SMC", "AIS, mean-field start"):
+        wrong, runs = silently_wrong(stored, "no hidden mode", name)
+        short = name.replace(",", "").replace(" ", "-")
+        yield f"silently-wrong-{short}", "count", wrong, f"{name}: wrong without a warning"
+    yield "silent-runs", "count", runs, "runs of each on models without a hidden mode"
+    start = ("importance sampling", "AIS", "SMC", "parallel tempering")
+    wrong, runs = silently_wrong(stored, "hidden mode", *start)
+    yield "hidden-silently-wrong", "count", wrong, "from the base rates: wrong, no warning"
+    yield "hidden-runs", "count", runs, "runs from the base rates on the hidden mode"
+    study = stored.rows("estimator-study")
+    bound = [
+        row["median_error"]
+        for row in study
+        if row["estimator"] == "certified bound" and row["model"].endswith(("-20", "-25"))
+    ]
+    yield "bound-nearest", "nats", max(bound), "the certified bound on small models, at most"
+    models = {row["model"] for row in study}
+    sampled = stored.rows("estimator-study", estimator="importance sampling")
+    near = {row["model"] for row in sampled if row["median_error"] <= 1}
+    yield "study-of-estimators-models", "count", len(models), "models of the study"
+    yield "importance-sampling-near", "count", len(near), "importance sampling is near on so many"
+    hidden = [
+        row["median_error"]
+        for row in stored.rows("estimator-study", model="hidden-mode-784x501")
+        if "start" not in row["estimator"]
+    ]
+    yield "hidden-mode-away", "nats", min(hidden), "the hidden mode, from the base rates, at least"
+    without = stored.rows("deterministic-approximations")
+    for name in ("tap", "bethe"):
+        nearer = sum(abs(row[name]) < abs(row["mean_field"]) for row in without)
+        yield f"{name}-nearer", "count", nearer, f"models on which {name} is nearer than mean field"
+    far = sum(row["tree_reweighted"] > 300 for row in without)
+    near_bound = len(without) - far
+    yield "tree-reweighted-near", "count", near_bound, "models with the tree bound within 300 nats"
