@@ -35,6 +35,12 @@ def printed_numbers(stored: Stored) -> dict[str, float]:
     return {row["id"]: float(row["value"]) for row in stored.rows("published") if row["value"]}
 
 
+def printed_interval(stored: Stored, name: str) -> list[float]:
+    """The two ends of an interval that a paper prints, in rising order."""
+    [row] = [row for row in stored.rows("published") if row["id"] == name]
+    return ends([float(row["low"]), float(row["high"])])
+
+
 def ends(values: list[float]) -> list[float]:
     """The smallest and the largest of some values."""
     return [min(values), max(values)]
@@ -841,3 +847,25 @@ def estimators(stored: Stored) -> Numbers:
     far = sum(row["tree_reweighted"] > 300 for row in without)
     near_bound = len(without) - far
     yield "tree-reweighted-near", "count", near_bound, "models with the tree bound within 300 nats"
+
+
+# ---- differences of numbers that the papers print
+
+
+@derived
+def published_ratios(stored: Stored) -> Numbers:
+    """The first paper's ratios of partition functions."""
+    printed = printed_numbers(stored)
+    table, ratio = "sm2008/table-1", "sm2008/section-5.1/cd1-20-over-cd1-25"
+    better = printed[f"{table}/cd3-25/test-true"] - printed[f"{table}/cd1-25/test-true"]
+    yield "published-CD3-over-CD1", "nats", better, "CD3(25) less CD1(25) as printed, exact"
+    exact = printed[f"{table}/cd1-20/true-log-z"] - printed[f"{table}/cd1-25/true-log-z"]
+    off = abs(printed[f"{ratio}/log-ratio"]) - exact
+    yield "published-ratio-off", "nats", off, "the printed ratio of CD1(20) less its exact value"
+    low, high = printed_interval(stored, f"{ratio}/interval-3-sigma")
+    up, down = high - printed[f"{ratio}/log-ratio"], printed[f"{ratio}/log-ratio"] - low
+    yield "published-arm-up", "nats", up, "its error bar, upwards"
+    yield "published-arm-down", "nats", down, "its error bar, downwards"
+    wide = "sm2008/section-5.1/cd25-500-over-cd3-500"
+    apart = printed[f"{wide}/difference"] - printed[f"{wide}/log-ratio"]
+    yield "published-ratios-apart", "nats", apart, "the printed difference less the direct estimate"

@@ -37,6 +37,8 @@ _WORDS = {word: number for number, word in enumerate(_ONES)}
 _WORDS |= {word: number for number, word in zip(range(30, 100, 10), _TENS, strict=True)}
 _OTHERS = {"no": 0, "none": 0, "a": 1, "an": 1, "both": 2}
 _SIZES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+# Units of cells that may be said in per cent.
+_SHARES, _PER_CENT = {"", "fraction", "share"}, {"%", "percent"}
 # What may stand before a number, and whether the cell may be smaller, larger, or either, by a tenth.
 _BOUNDS = {
     "upper": r"(?:less|fewer) than|below|under|within|at most|no more than|up to|as much as",
@@ -212,9 +214,9 @@ def _scaled(words: str, cell: Cell, after: str) -> float:
         or "per cent" in words
         or re.match(r"(?: ?(?:to|and|or|–) ?[\d.,]+)* ?%", following)
     )
-    if per_cent and cell.unit not in ("", "%", "fraction"):
+    if per_cent and cell.unit not in _SHARES | _PER_CENT:
         raise InputError(f"the cell is in {cell.unit}, not in per cent")
-    return cell.value * 100 if per_cent and cell.unit != "%" else cell.value
+    return cell.value * 100 if per_cent and cell.unit in _SHARES else cell.value
 
 
 def _fits(printed: Printed, value: float) -> bool:
