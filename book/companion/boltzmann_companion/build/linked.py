@@ -197,13 +197,18 @@ def agrees(words: str, cell: Cell, after: str = "") -> bool:
     True
     """
     if isinstance(cell.value, str):
-        return words.strip(" *`").lower() == cell.value.lower()
+        return _stem(words.strip(" *`")) == _stem(cell.value)
     if not isinstance(cell.value, int | float):
         raise InputError(f"the cell holds {cell.value!r}, which is no number")
     printed = read_number(words)
     if printed is None:
         raise InputError("these words are no number")
     return _fits(printed, _scaled(words, cell, after))
+
+
+def _stem(word: str) -> str:
+    """A verdict in any of its forms: a closed bracket, a bracket closes, steps close it."""
+    return word.lower().removesuffix("d").removesuffix("s")
 
 
 def _scaled(words: str, cell: Cell, after: str) -> float:
