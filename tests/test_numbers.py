@@ -12,6 +12,7 @@ from notebooks import ROOT
 from boltzmann_companion.build import numbers
 from boltzmann_companion.build.linked import (
     LINK,
+    Page,
     agrees,
     check_links,
     check_pages,
@@ -69,6 +70,13 @@ def change(path, old, new):
 
 def test_every_number_says_what_its_cell_has():
     assert check_pages(ROOT, PAGES) == []
+
+
+def test_the_example_for_contributors_is_right():
+    path = ROOT / "book" / "examples" / "number_links.md"
+    example = Page(path, (path.read_text(encoding="utf-8"),), ("",))
+    assert len(list(links(example))) == 4
+    assert check_links(ROOT, example) == []
 
 
 def test_the_derived_numbers_are_those_of_the_records():

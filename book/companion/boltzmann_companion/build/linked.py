@@ -122,8 +122,8 @@ def read_number(words: str) -> Printed | None:
 
     Examples
     --------
-    >>> read_number("3.20"), read_number("$-121.56$")
-    (Printed(value=3.2, within=0.005, signed=False), Printed(value=-121.56, within=0.005, signed=True))
+    >>> read_number("$-121.56$")
+    Printed(value=-121.56, within=0.005, signed=True, bound='')
     >>> read_number("less than a hundredth").bound
     'upper'
     >>> [read_number(words).value for words in ("100,000", "$10^5$", "ten thousand", "seven", "half", "81 %")]
