@@ -17,7 +17,7 @@ from boltzmann_companion.claims.checks import Row, Stored
 from boltzmann_companion.rows import by_model
 from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, effective_chains, verdict_of
 from boltzmann_companion.studies.open_brackets import bracket_reading
-from boltzmann_companion.studies.same_recipe import PRINTED, lengths_of_row
+from boltzmann_companion.studies.same_recipe import PRINTED, by_seed, lengths_of_row
 from boltzmann_companion.studies.study import holds_truth, trusted_rows
 
 Numbers: TypeAlias = Iterator[tuple[str, str, Any, str]]
@@ -972,6 +972,23 @@ def orders(stored: Stored) -> Numbers:
         yield f"rows-{epoch}", "count", count, f"rows that {epoch} epochs fit"
     behind = mean_at(stored, "CD3(500)", 10) - mean_at(stored, "CD25(500)", 10)
     yield "CD25-behind-CD3", "nats", behind, "CD25(500) behind CD3(500) after ten epochs"
+    ahead = {}
+    for epoch in (5, 10, 15, 20, 40, 50, 70, 100):
+        few, many = (
+            by_seed(stored.rows("sm2008-training-paths"), model, epoch, "test")
+            for model in ("CD3(500)", "CD25(500)")
+        )
+        ahead[epoch] = {many[seed] > few[seed] for seed in many if seed in few}
+    changes = [
+        max(e for e in ahead if True not in ahead[e]),
+        min(e for e in ahead if False not in ahead[e]),
+    ]
+    yield (
+        "order-changes",
+        "epochs",
+        changes,
+        "CD25(500) behind CD3(500) up to, ahead from, all seeds",
+    )
     wide = ("CD1(500)", "CD3(500)", "CD25(500)")
     worse = sum(mean_at(stored, model, 10) < mean_at(stored, model, 5) for model in wide)
     yield "worse-after-ten", "count", worse, "models of 500 units worse after ten epochs than five"

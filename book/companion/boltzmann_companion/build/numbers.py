@@ -90,8 +90,7 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             f"{uri}#{anchor(storage.repository_root(), table, address)}" if address else uri
         )
         link["internal"] = True
-        if address:
-            link["classes"].append("number")
+        link["classes"].append("number" if address else "record")
 
 
 def pages_of_tables(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
