@@ -143,6 +143,7 @@ def test_a_digit_changed_in_the_published_numbers_is_noticed(tree, tmp_path):
         ("500/csl", "500/cls", "published.csv has no row raise2015/table-1/mnistcd25-500/cls; the nearest is"),
         ("500/csl", "500/csl/low", "published.csv has no low for"),
         ("[3.9]", "[no more]", "these words are no number"),
+        ("[3.9]", "[$3.9$]", "a screen reader would not read a formula"),
     ],
 )  # fmt: skip
 def test_a_broken_link_names_the_nearest(tree, tmp_path, old, new, said):
@@ -164,9 +165,9 @@ def test_any_settings_that_fit_one_row_name_it():
 @pytest.mark.parametrize(
     ("words", "value"),
     [
-        ("3.2", 3.246), ("3.2", 3.1501), ("$-121.56$", -121.5599), ("−199", -199.09), ("1.1", -1.08), ("100,000", 100_000),
-        ("$10^5$", 100_000), ("$100{,}000$", 100_000), ("seven", 7.35), ("Five", 5), ("none", 0), ("half", 0.515), ("a tenth", 0.104),
-        ("two thirds", 0.67), ("ten thousand", 10_000), ("93 %", 0.93), (r"$93\,\%$", 0.93), ("three per cent", 0.03), ("+0.3", 0.31),
+        ("3.2", 3.246), ("3.2", 3.1501), ("−121.56", -121.5599), ("−199", -199.09), ("1.1", -1.08), ("100,000", 100_000),
+        ("10⁵", 100_000), ("seven", 7.35), ("Five", 5), ("none", 0), ("half", 0.515), ("a tenth", 0.104),
+        ("two thirds", 0.67), ("ten thousand", 10_000), ("93 %", 0.93), ("three per cent", 0.03), ("+0.3", 0.31),
         ("∞", float("inf")), ("less than a hundredth", -0.003), ("within 0.2", 0.174), ("more than three", 3.6), ("some fifty", 47),
         ("closed", "closed"), ("**Open**", "open"),
     ],
@@ -178,7 +179,7 @@ def test_words_that_say_what_the_cell_has(words, value):
 @pytest.mark.parametrize(
     ("words", "value"),
     [
-        ("3.2", 3.26), ("3.20", 3.21), ("$-121.56$", 121.56), ("+0.3", -0.3), ("1.1", 1.16), ("100,000", 10_000), ("$10^5$", 10_000),
+        ("3.2", 3.26), ("3.20", 3.21), ("−121.56", 121.56), ("+0.3", -0.3), ("1.1", 1.16), ("100,000", 10_000), ("10⁵", 10_000),
         ("seven", 7.6), ("none", 1), ("half", 0.4), ("a tenth", 0.2), ("93 %", 0.94), ("∞", 12.0), ("-∞", float("inf")),
         ("less than a hundredth", 0.02), ("less than a hundredth", 0.0004), ("more than three", 2.9), ("some fifty", 60), ("closed", "open"),
     ],
@@ -200,8 +201,8 @@ def test_a_share_in_per_cent_may_stand_before_its_sign():
 @pytest.mark.parametrize(
     ("words", "value", "new"),
     [
-        ("3.2", 4.16, "4.2"), ("$-121.56$", -99.1, "$-99.10$"), ("−199", -86.4, "−86"), ("1,024", 999_999.6, "1,000,000"),
-        ("seven", 8.3, "eight"), ("Seven", 23, "23"), ("58 %", 0.61, "61 %"), ("$100{,}000$", 5_000, "$5{,}000$"),
+        ("3.2", 4.16, "4.2"), ("−121.56", -99.1, "−99.10"), ("-121.56", -99.1, "-99.10"), ("−199", -86.4, "−86"), ("1,024", 999_999.6, "1,000,000"),
+        ("seven", 8.3, "eight"), ("Seven", 23, "23"), ("58 %", 0.61, "61 %"),
     ],
 )  # fmt: skip
 def test_a_new_value_is_written_in_the_form_of_the_old(tree, tmp_path, words, value, new):
@@ -297,7 +298,11 @@ def test_every_link_has_its_place_on_a_page():
             table = link["table"]
             if table not in places:
                 body = numbers.body_of(table, read_table(ROOT / table))
-                places[table] = set(re.findall(r'<tr id="([^"]*)"', body))
+                anchors = re.findall(r'<tr id="([^"]*)"', body)
+                places[table] = set(anchors)
+                assert len(places[table]) == len(anchors)
+                # scripts of the page look for anchors by a selector
+                assert all(re.fullmatch(r"[A-Za-z][\w-]*", each, re.ASCII) for each in anchors)
             assert numbers.anchor(ROOT, table, link["address"]) in places[table]
 
 

@@ -25,6 +25,7 @@ LINK = re.compile(
     rf"\[(?P<words>[^\[\]\n]*)\]\((?:\.\./)?(?P<table>{TABLE})#(?P<address>[^()\s]+)\)"
 )
 _MINUS = "\N{MINUS SIGN}"
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 # fmt: off
 _ONES = [
@@ -122,25 +123,25 @@ def read_number(words: str) -> Printed | None:
 
     Examples
     --------
-    >>> read_number("$-121.56$")
+    >>> read_number("−121.56")
     Printed(value=-121.56, within=0.005, signed=True, bound='')
     >>> read_number("less than a hundredth").bound
     'upper'
-    >>> [read_number(words).value for words in ("100,000", "$10^5$", "ten thousand", "seven", "half", "81 %")]
+    >>> [read_number(words).value for words in ("100,000", "10⁵", "ten thousand", "seven", "half", "81 %")]
     [100000.0, 100000.0, 10000.0, 7.0, 0.5, 81.0]
     """
-    text = re.sub(r"\\[,;!]|[$*`~]|\\(?=%)", "", words.replace("{,}", ",")).replace(_MINUS, "-")
-    text = text.strip().removesuffix("%").removesuffix("per cent").strip()
+    text = words.replace(_MINUS, "-").strip(" *").removesuffix("%").removesuffix("per cent").strip()
     for bound, before in _BOUNDS.items():
         found = re.match(rf"(?:{before}) ", text, re.IGNORECASE)
         if found:
             printed = read_number(text[found.end() :])
             return printed and replace(printed, bound=bound)
-    if text.strip("±+-") in ("∞", r"\infty"):
+    if text.strip("±+-") == "∞":
         return Printed(-math.inf if text[0] == "-" else math.inf, 0, text[0] in "+-")
-    power = re.fullmatch(r"10\^\{?(\d+)\}?", text)
+    power = re.fullmatch(rf"10([{_RAISED}]+)", text)
     if power:
-        return Printed(10.0 ** int(power[1]), 0.5, signed=False)
+        exponent = "".join(str(_RAISED.index(digit)) for digit in power[1])
+        return Printed(10.0 ** int(exponent), 0.5, signed=False)
     number = re.fullmatch(r"([+-]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?", text)
     if number:
         digits = number[3] or ""
@@ -202,7 +203,10 @@ def agrees(words: str, cell: Cell, after: str = "") -> bool:
         raise InputError(f"the cell holds {cell.value!r}, which is no number")
     printed = read_number(words)
     if printed is None:
-        raise InputError("these words are no number")
+        formula = (
+            ", and a screen reader would not read a formula: −1.5, 10⁵" if "$" in words else ""
+        )
+        raise InputError(f"these words are no number{formula}")
     return _fits(printed, _scaled(words, cell, after))
 
 
@@ -245,7 +249,7 @@ def rewritten(words: str, cell: Cell, after: str = "") -> str | None:
     if printed.bound:
         return None
     value = _scaled(words, cell, after)
-    plain = words.replace("{,}", ",").replace(_MINUS, "-")
+    plain = words.replace(_MINUS, "-")
     number = re.search(r"[+-]?\d[\d,]*(?:\.(\d+))?", plain)
     if number is None:
         whole = round(abs(value))
@@ -254,14 +258,11 @@ def rewritten(words: str, cell: Cell, after: str = "") -> str | None:
             return None
         word = names.get(whole, f"{whole:,}")
         return word.capitalize() if words[0].isupper() else word
-    if "^" in words:
-        return None
     value = value if printed.signed else abs(value)
     grouped = "," if "," in number[0] or abs(value) >= 10_000 else ""
     sign = "+" if number[0][0] == "+" else ""
     new = f"{value:{sign}{grouped}.{len(number[1] or '')}f}"
     new = new.replace("-", _MINUS) if _MINUS in words else new
-    new = new.replace(",", "{,}") if "{,}" in words else new
     return plain[: number.start()] + new + plain[number.end() :]
 
 

@@ -18,7 +18,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from boltzmann_companion.cells import TABLE, find_row, read_table, row_names, slug
+from boltzmann_companion.cells import TABLE, find_row, read_table, row_names
 from paperlib import storage
 
 # The scheme of a link to a cell while a page is parsed, and the folder of the tables' pages.
@@ -65,9 +65,15 @@ def anchor(root: Path, table: str, address: str) -> str:
     path = root / table
     if path.suffix == ".csv":
         ids = {row["id"] for row in read_table(path)["rows"]}
-        return slug(address if address in ids else address.rpartition("/")[0])
+        return _anchor(address if address in ids else address.rpartition("/")[0])
     record = read_table(path)
-    return slug(row_names(record)[find_row(record, address.partition("/")[0])])
+    return _anchor(row_names(record)[find_row(record, address.partition("/")[0])])
+
+
+def _anchor(name: str) -> str:
+    """The name of a row as a selector can have it."""
+    plain = re.sub(r"[^A-Za-z0-9-]+", "-", name).strip("-")
+    return plain if plain[:1].isalpha() else f"row-{plain}"
 
 
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -132,7 +138,7 @@ def body_of(table: str, record: Mapping[str, Any]) -> str:
     lines.append(f"<thead><tr>{heads}</tr></thead><tbody>")
     for name, row in zip(_names(record, path), record["rows"], strict=True):
         cells = "".join(f"<td>{_cell(key, row.get(key))}</td>" for key in columns)
-        lines.append(f'<tr id="{escape(slug(name))}">{cells}</tr>')
+        lines.append(f'<tr id="{_anchor(name)}">{cells}</tr>')
     lines.append("</tbody></table></div>")
     lines += _origin(provenance)
     return "\n".join(lines)
