@@ -70,11 +70,11 @@ def long_log_z(stored: Stored) -> float:
 @derived
 def coin_flips(stored: Stored) -> Numbers:
     """The gap between training and test images, with other binary images of the same grey ones."""
-    own = stored.row("exact-binarization", model="as in training")
+    trained = stored.row("exact-binarization", model="as in training")
     anew = fresh(stored)
     gaps = ends([row["gap"] for row in anew])
-    missed = own["train"] - 451.27 - fmean(row["train"] - 451.27 for row in anew)
-    moved = own["test"] - fmean(row["test"] for row in anew)
+    missed = trained["train"] - 451.27 - fmean(row["train"] - 451.27 for row in anew)
+    moved = trained["test"] - fmean(row["test"] for row in anew)
     yield "gaps-anew", "nats", gaps, "least and largest gap with the images binarised anew"
     yield "sets-anew", "count", len(anew), "how often they were binarised anew"
     yield "training-lost-anew", "nats", missed, "what fresh coin flips cost on training images"
@@ -597,11 +597,11 @@ def base_brackets(stored: Stored) -> Counter[str]:
 @derived
 def report(stored: Stored) -> Numbers:
     """What the reproduction report counts."""
-    said = base_brackets(stored)
-    yield "report-brackets", "count", said.total(), "brackets from the base rates in the report"
+    count = base_brackets(stored)
+    yield "report-brackets", "count", count.total(), "brackets from the base rates in the report"
     for verdict in ("closed", "open", "cannot tell"):
         name = f"report-{verdict.replace(' ', '-')}"
-        yield name, "count", said[verdict], f"of them: {verdict}"
+        yield name, "count", count[verdict], f"of them: {verdict}"
     few = stored.rows("sm2008-figure-3", runs=10)
     enough = [
         row for row in few if row["warned"] == "no" and abs(row["log_z"] - row["exact_log_z"]) < 1
@@ -647,13 +647,13 @@ def verdicts(stored: Stored) -> Numbers:
     models = {(row["data"], row["model"]) for row in studies["study"]}
     yield "study-models", "count", len(models), "models of the study"
     alarms = [row for row in studies["study"] if row["outcome"] == "right, suspected"]
-    said = [row["findings"] for row in alarms]
-    beside = sum(any("others beside it" in text for text in each) for each in said)
-    could = sum(all("could raise" in text for text in each) for each in said)
+    reasons = [row["findings"] for row in alarms]
+    beside = sum(any("others beside it" in text for text in each) for each in reasons)
+    could = sum(all("could raise" in text for text in each) for each in reasons)
     low = sum(
         not any("The ladder knows" in text for text in each)
         and any("three quarters of the images" in text for text in each)
-        for each in said
+        for each in reasons
     )
     yield "alarms-missed", "count", beside, "alarms: a mode was missed that adds next to nothing"
     yield "alarms-not-excluded", "count", could, "alarms: a mode could not be excluded"
@@ -693,10 +693,10 @@ def full_size_evaluations(stored: Stored) -> Numbers:
     for model, name in (("Omniglot PCD(1000)", "Omniglot"), ("CD3(500)", "CD3-500")):
         of_model = trusted_rows(stored.rows("evaluate-full-size", model=model, minutes=4))
         yield f"full-{name}", "count", len(of_model), f"{model} trusted in four minutes"
-    own = trusted_rows(stored.rows("evaluate-full-size", model="CD3(500)"))
-    off = fmean(row["value_error"] for row in own)
+    wide = trusted_rows(stored.rows("evaluate-full-size", model="CD3(500)"))
+    off = fmean(row["value_error"] for row in wide)
     yield "full-CD3-500-off", "nats", off, "CD3(500): mean error of the trusted values"
-    yield "full-CD3-500-known", "nats", own[0]["truth_std_error"], "CD3(500): error of its truth"
+    yield "full-CD3-500-known", "nats", wide[0]["truth_std_error"], "CD3(500): error of its truth"
 
 
 # ---- the first paper's own images, weights and recipe
@@ -707,7 +707,7 @@ def lengths_that_fit(stored: Stored) -> dict[str, list[int]]:
     paths = by_model(stored.rows("sm2008-training-paths"))
     del paths["CD25(500)"]
     return {
-        model: sorted(lengths_of_row(own, model, PRINTED[model])) for model, own in paths.items()
+        model: sorted(lengths_of_row(rows, model, PRINTED[model])) for model, rows in paths.items()
     }
 
 
@@ -719,9 +719,9 @@ def own_weights(stored: Stored) -> Numbers:
     table = "raise2015/table-1/mnistcd25-500/base-rate"
     off = max(abs(longest[name] - printed[f"{table}-{name}"]) for name in ("ais", "raise"))
     yield "ends-off", "nats", off, "AIS and RAISE from their printed values, the larger distance"
-    own = stored.row("exact-binarization", model="as in training")
+    trained = stored.row("exact-binarization", model="as in training")
     for split in ("train", "test"):
-        average = own[split] - 451.28
+        average = trained[split] - 451.28
         yield f"as-printed-{split}", "nats", average, f"{split} average with ln Z = 451.28"
     for model, name in (("mnistPCD-20", "mnistpcd-20"), ("mnistCD1-20", "mnistcd1-20")):
         short = (
@@ -768,8 +768,8 @@ def fates(stored: Stored, method: str) -> Counter[str]:
     """What parallel tempering says of AIS's or RAISE's ends, and how often."""
     count = Counter[str]()
     for row in stored.rows("tempering-brackets"):
-        said = bracket_reading(row, ends_in_the_tables(stored)[row["model"]], PAPERS_IMAGES)
-        parts = dict(part.split() for part in said.split(", "))
+        reading = bracket_reading(row, ends_in_the_tables(stored)[row["model"]], PAPERS_IMAGES)
+        parts = dict(part.split() for part in reading.split(", "))
         count[parts.get("both") or parts[method]] += 1
     return count
 
@@ -790,9 +790,9 @@ def tempering(stored: Stored) -> Numbers:
     """Parallel tempering beside AIS."""
     printed = printed_numbers(stored)
     for steps, sweeps in ((100_000, 1_000), (1_000_000, 10_000)):
-        own = stored.row("tempering-error", estimator="parallel tempering", chain_steps=steps)
+        tempered = stored.row("tempering-error", estimator="parallel tempering", chain_steps=steps)
         rts = printed[f"carlson2016/figure-3/{sweeps}-sweeps/rts-rmse"]
-        ratio = own["rmse"] / rts
+        ratio = tempered["rmse"] / rts
         yield f"error-over-RTS-{steps}", "times", ratio, f"tempering's error over RTS's, {steps:,}"
         ratio = error_ratio(stored, steps)
         yield (
@@ -1014,8 +1014,13 @@ def orders(stored: Stored) -> Numbers:
     interval = stored.row("sm2008-own-weights")["interval_3_sigma"]
     short = both_averages(stored)[0] - interval[1]
     yield "interval-short", "nats", short, "our first interval ends short of both averages"
-    kept = stored.row("csl-kept-states", csl_states=8_000_000)
-    yield "CSL-below-AIS", "nats", kept["ais"] - kept["csl"], "eight million states: CSL below AIS"
+    eight = stored.row("csl-kept-states", csl_states=8_000_000)
+    yield (
+        "CSL-below-AIS",
+        "nats",
+        eight["ais"] - eight["csl"],
+        "eight million states: CSL below AIS",
+    )
     sets = {row["model"]: row for row in stored.rows("one-minus-eight")}
     del sets["training images, anew"]
     far = min(max(row["lowest"] - 56.6, 56.6 - row["highest"]) for row in sets.values())

@@ -67,12 +67,12 @@ def derived_table() -> dict[str, Any]:
     stored, rows, used = Noting(), [], set()
     for derive in DERIVATIONS:
         stored.used = set()
-        found = list(derive(stored))
+        numbers = list(derive(stored))
         used |= stored.used
         records = sorted(stored.used)
         rows += [
             {"name": name, "what": what, "value": _rounded(value), "unit": unit, "records": records}
-            for name, unit, value, what in found
+            for name, unit, value, what in numbers
         ]
     root = storage.companion_folder()
     sums = {name: checksum(read_table(_path(root, name))) for name in sorted(used)}

@@ -40,7 +40,7 @@ _OTHERS = {"no": 0, "none": 0, "a": 1, "an": 1, "both": 2}
 _SIZES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 # Units of cells that may be said in per cent.
 _SHARES, _PER_CENT = {"", "fraction", "share"}, {"%", "percent"}
-# What may stand before a number, and whether the cell may be smaller, larger, or either, by a tenth.
+# What may stand before a number, and whether the cell may be smaller or larger, up to a factor of ten, or either, by a tenth.
 _BOUNDS = {
     "upper": r"(?:less|fewer) than|below|under|within|at most|no more than|up to|as much as",
     "lower": r"more than|over|at least|above",
@@ -101,7 +101,7 @@ def pages(root: Path, names: Sequence[str] = ()) -> list[Page]:
     InputError
         If no page has one of these names.
     """
-    found = [
+    every = [
         Page(path, (path.read_text(encoding="utf-8"),), ("",))
         for path in (root / "README.md", *sorted((root / "book").glob("*.md")))
         if path.is_file()
@@ -110,12 +110,12 @@ def pages(root: Path, names: Sequence[str] = ()) -> list[Page]:
         cells = list(enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1))
         texts = [(i, "".join(c["source"])) for i, c in cells if c["cell_type"] == "markdown"]
         parts = tuple(text for _, text in texts)
-        found.append(Page(path, parts, tuple(f"cell {index}, " for index, _ in texts)))
+        every.append(Page(path, parts, tuple(f"cell {index}, " for index, _ in texts)))
     for name in names:
-        if not any(name in page.path.stem for page in found):
-            known = ", ".join(page.path.stem for page in found)
+        if not any(name in page.path.stem for page in every):
+            known = ", ".join(page.path.stem for page in every)
             raise InputError(f"names: expected part of a page's name ({known}), got {name!r}")
-    return [p for p in found if not names or any(name in p.path.stem for name in names)]
+    return [p for p in every if not names or any(name in p.path.stem for name in names)]
 
 
 def read_number(words: str) -> Printed | None:
@@ -132,9 +132,9 @@ def read_number(words: str) -> Printed | None:
     """
     text = words.replace(_MINUS, "-").strip(" *").removesuffix("%").removesuffix("per cent").strip()
     for bound, before in _BOUNDS.items():
-        found = re.match(rf"(?:{before}) ", text, re.IGNORECASE)
-        if found:
-            printed = read_number(text[found.end() :])
+        start = re.match(rf"(?:{before}) ", text, re.IGNORECASE)
+        if start:
+            printed = read_number(text[start.end() :])
             return printed and replace(printed, bound=bound)
     if text.strip("±+-") == "∞":
         return Printed(-math.inf if text[0] == "-" else math.inf, 0, text[0] in "+-")
@@ -233,12 +233,12 @@ def _fits(printed: Printed, value: float) -> bool:
         return printed.value == value or (not printed.signed and abs(printed.value) == abs(value))
     size = value if printed.signed else abs(value)
     if printed.bound == "upper":
-        return abs(printed.value) / 10 <= abs(size) <= abs(printed.value) + printed.within / 1e3
+        return printed.value / 10 <= size <= printed.value
     if printed.bound == "lower":
-        return abs(printed.value) - printed.within / 1e3 <= abs(size) <= abs(printed.value) * 10
-    if printed.bound:
-        return abs(size - printed.value) <= max(printed.within, abs(printed.value) / 10)
-    return abs(size - printed.value) <= printed.within * (1 + 1e-9) + 1e-12
+        return printed.value <= size <= printed.value * 10
+    within = max(printed.within, printed.value / 10) if printed.bound else printed.within
+    # a cell may lie on the edge but for its last binary digit
+    return abs(size - printed.value) <= within * (1 + 1e-9) + 1e-12
 
 
 def rewritten(words: str, cell: Cell, after: str = "") -> str | None:
@@ -258,10 +258,12 @@ def rewritten(words: str, cell: Cell, after: str = "") -> str | None:
             return None
         word = names.get(whole, f"{whole:,}")
         return word.capitalize() if words[0].isupper() else word
-    value = value if printed.signed else abs(value)
+    digits = len(number[1] or "")
+    # without the sign of a zero
+    value = round(value if printed.signed else abs(value), digits) + 0.0
     grouped = "," if "," in number[0] or abs(value) >= 10_000 else ""
     sign = "+" if number[0][0] == "+" else ""
-    new = f"{value:{sign}{grouped}.{len(number[1] or '')}f}"
+    new = f"{value:{sign}{grouped}.{digits}f}"
     new = new.replace("-", _MINUS) if _MINUS in words else new
     return plain[: number.start()] + new + plain[number.end() :]
 
@@ -339,7 +341,7 @@ def _shown(value: Any) -> str:
 
 def write_links(root: Path, page: Page) -> list[str]:
     """Write what the cells hold into the links of a page; returns what was written."""
-    told = []
+    changes = []
     text = page.path.read_text(encoding="utf-8")
 
     def follow(link: re.Match[str]) -> str:
@@ -353,7 +355,7 @@ def write_links(root: Path, page: Page) -> list[str]:
             return link[0]
         if new is None:
             return link[0]
-        told.append(f"{page.path.relative_to(root)}: {words} -> {new}")
+        changes.append(f"{page.path.relative_to(root)}: {words} -> {new}")
         if page.path.suffix == ".ipynb":
             new = json.dumps(new, ensure_ascii=False)[1:-1]
         return f"[{new}]{link[0][len(raw) + 2 :]}"
@@ -361,7 +363,7 @@ def write_links(root: Path, page: Page) -> list[str]:
     new_text = LINK.sub(follow, text)
     if new_text != text:
         page.path.write_text(new_text, encoding="utf-8")
-    return told
+    return changes
 
 
 # ---- numbers that are no links
@@ -406,7 +408,7 @@ def _without_code(text: str) -> str:
 
 def unlinked(page: Page, excepted: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """Where a page has a number with a decimal point that is no link, and the words around it; `excepted` are words that may stand there."""
-    found = []
+    places = []
     for part, place in zip(page.parts, page.places, strict=True):
         prose = LINK.sub(lambda link: _blank(link[0]), _without_code(part))
         prose = _NO_PROSE.sub(lambda no: _blank(no[0]), prose)
@@ -417,8 +419,8 @@ def unlinked(page: Page, excepted: Mapping[str, str] | None = None) -> list[tupl
             if not _NAMED_BEFORE.search(prose[line_start : number.start()]):
                 line = prose.count("\n", 0, number.start()) + 1
                 around = part[max(line_start, number.start() - 40) : number.end() + 40]
-                found.append((f"{place}line {line}: {number[0]}", around.partition("\n")[0]))
-    return found
+                places.append((f"{place}line {line}: {number[0]}", around.partition("\n")[0]))
+    return places
 
 
 @cache
