@@ -28,7 +28,7 @@ def without_links(text: str) -> str:
 
 
 def markdown(page: str) -> str:
-    """The prose of a page, every run of white space as one blank, and links of numbers as their words."""
+    """The prose of a page, with white space as one blank and links of numbers as their words."""
     written = (ROOT if page == "README" else BOOK) / f"{page}.md"
     if written.is_file():
         text = written.read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def markdown(page: str) -> str:
 
 
 def share_of_few_on(beta: float) -> float:
-    """Of hidden states with at most one unit on, along mnistPCD-20's path from uniform pixels, by enumeration."""
+    """Of hidden states with at most one unit on, along mnistPCD-20's path from uniform pixels."""
     rbm = RBM.load(model_path("mnist-pcd-20"))
     weights, visible, hidden = (
         beta * part.double() for part in (rbm.weights, rbm.visible_bias, rbm.hidden_bias)

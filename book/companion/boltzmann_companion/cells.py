@@ -5,9 +5,11 @@ A number in prose is a link to the cell that holds it:
     the gap is [3.9](../figures/paper/raise-gaps.json#mnistCD1-500,base-rates/gap) nats
     where the paper has [-145.26](../data/published.csv#raise2015/table-1/mnistcd25-500/csl)
 
-After the file come the row and the column, and for a cell that is a list the place in it: `interval_3_sigma/0`. A row is named by the
-values that tell it apart, joined by commas: a text as `slug` writes it, a number as `steps=1000`. Any of a row's settings will do, in any
-order, as long as they fit one row only. This module needs nothing but the files, so that all links are compared in a second.
+After the file come the row and the column, and for a cell that is a list the place in it:
+`interval_3_sigma/0`. A row is named by the values that tell it apart, joined by commas: a text as
+`slug` writes it, a number as `steps=1000`. Any of a row's settings will do, in any order, as long
+as they fit one row only. This module needs nothing but the files, so that all links are compared in
+a second.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def slug(text: str) -> str:
 
 
 def row_names(table: Mapping[str, Any]) -> list[str]:
-    """A name for each row of a record: the first settings that tell the rows apart, as few as possible, or else its number.
+    """A name for each row of a record: as few settings as tell the rows apart, or its number.
 
     Examples
     --------

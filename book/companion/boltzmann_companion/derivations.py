@@ -1,4 +1,4 @@
-"""The numbers of `boltzmann_companion.derived`: each function yields some, from the records at the papers' size.
+"""The numbers of `boltzmann_companion.derived`, from the records at the papers' size.
 
 A number is its name in links, its unit, its value (or a list of values) and what it is.
 """
@@ -55,7 +55,7 @@ def fresh(stored: Stored) -> list[Row]:
 
 
 def both_averages(stored: Stored) -> list[float]:
-    """The interval of ln Z that gives both published averages, -83.10 and -86.34, to the last digit."""
+    """The interval of ln Z that gives both published averages, -83.10 and -86.34."""
     row = stored.row("exact-binarization", model="as in training")
     over = [row["train"] + 83.10, row["test"] + 86.34]
     return [max(over) - 0.005, min(over) + 0.005]
@@ -361,7 +361,7 @@ def blank_pages(stored: Stored) -> Numbers:
 
 @derived
 def second_layer(stored: Stored) -> Numbers:
-    """What the second layer gains on CD25(500) in log-probability, with parallel tempering's ln Z."""
+    """What the second layer gains on CD25(500), with parallel tempering's ln Z."""
     above = stored.row("tempering-brackets", model="MNIST DBN")
     below = stored.row("tempering-brackets", model="mnistCD25-500")
     half = [(row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)]

