@@ -948,8 +948,9 @@ def verdict_words(stored: Stored) -> Numbers:
 @derived
 def orders(stored: Stored) -> Numbers:
     """Counts and distances that statements on an order or an agreement rest on."""
-    gaps = [verdict_of(row, "base_rate", tolerance=0.1) for row in stored.rows("raise-table-1")]
-    yield "within-a-tenth", "count", gaps.count("closed"), "RBMs with a gap within a tenth of a nat"
+    rows = stored.rows("raise-table-1")
+    closed = sum(verdict_of(row, "base_rate", tolerance=0.1) == "closed" for row in rows)
+    yield "within-a-tenth", "count", closed, "RBMs with a gap within a tenth of a nat"
     deep = stored.rows("tempering-brackets")
     off = [row[end] for row in deep if "DBN" in row["model"] for end in ("ais_off", "raise_off")]
     yield "DBN-ends-off", "nats", max(map(abs, off)), "the DBNs' ends from tempering, at most"

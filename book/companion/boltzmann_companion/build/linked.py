@@ -22,7 +22,7 @@ from paperlib.errors import InputError
 
 #: A link to a cell: its words, the table and the address in it.
 LINK = re.compile(
-    rf"\[(?P<words>[^\[\]\n]*)\]\((?:\.\./)?(?P<table>{TABLE})#(?P<address>[^()\s]+)\)"
+    rf"\[(?P<words>[^\[\]\n]*)\]\((?P<up>(?:\.\./)?)(?P<table>{TABLE})#(?P<address>[^()\s]+)\)"
 )
 _ADVICE = (
     "mend the text if it is mistaken; if the number moved on purpose, `paperlib check --write`, "
@@ -296,9 +296,12 @@ def links(page: Page) -> Iterator[tuple[str, re.Match[str]]]:
 def check_links(root: Path, page: Page) -> list[str]:
     """What is wrong with the links of a page, in words, one line for each."""
     wrong = []
+    up = "../" * (len(page.path.relative_to(root).parts) - 1)
     for place, link in links(page):
         where = f"{page.path.relative_to(root)}, {place}: [{link['words']}]"
         try:
+            if link["up"] != up:
+                raise InputError(f"from here the path is {up}{link['table']}")
             cell = find_cell(root, link["table"], link["address"])
             if agrees(link["words"], cell, link.string[link.end() :]):
                 continue
