@@ -100,8 +100,8 @@ def test_a_typo_is_mended_with_the_tests_that_read_pages():
     named = set(re.findall(r"tests/(test_\w+)\.py", part))
     assert named == {
         "test_book_pages",
+        "test_numbers",
         "test_prose",
-        "test_statements",
         "test_readme",
         "test_contributor_pages",
     }

@@ -345,5 +345,5 @@ def test_every_example_is_on_a_page():
         ROOT / "book" / path
         for path in re.findall(r"\{literalinclude\} (\S+)$", page, re.MULTILINE)
     }
-    files = {path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".csv")}
+    files = {path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".csv", ".md")}
     assert shown == files

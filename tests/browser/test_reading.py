@@ -150,16 +150,19 @@ def test_figures_and_tables_lead_to_their_records(tab):
     assert tab.locator("figcaption small a").count() == len(saved) + told
     # some tables and figures are folded away until a reader asks for them
     tab.locator("article details").evaluate_all("all => all.forEach(each => { each.open = true; })")
-    lines = tab.locator("article small:has(a.download)").evaluate_all(
+    lines = tab.locator("article small:has(a.record)").evaluate_all(
         "all => all.map(line => [line.querySelector('a').href, line.innerText])"
     )
     shown = [cell for cell in notebook.cells if re.search(r"^chapter\.stored\(", cell.source, re.M)]
     assert lines or not (saved or shown)
     for address, text in lines:
-        record = json.loads(Path(unquote(urlparse(address).path)).read_text())
+        # the page of a record has its file beside it
+        page_of_record = Path(unquote(urlparse(address).path))
+        assert page_of_record.is_file()
+        record = json.loads(page_of_record.with_suffix(".json").read_text())
         assert f"figures/{record['profile']}/{record['name']}.json" in text
         assert record["provenance"]["command"] in text
-    heights = tab.locator("article small:has(a.download)").evaluate_all(
+    heights = tab.locator("article small:has(a.record)").evaluate_all(
         "all => all.map(line => line.getBoundingClientRect().height)"
     )
     assert all(height > 0 for height in heights)

@@ -146,37 +146,66 @@ def reproduce(
 
 
 @app.command(
-    help="Say which records were not made from the models, data, settings and draws that their commands "
-    "use today, and what moves when the chapters that are named are run on digits: claims, and numbers "
-    "beyond their tolerance.\n\n"
-    "Nothing of the book is changed. The exit code is 1 if there is such a record or something moved."
+    help="Compare the numbers in the text with the cells that they link to, and the records with the "
+    "models, data, settings and draws that their commands use today; run the chapters that are named on "
+    "digits and say in words what moved: claims, and numbers beyond their tolerance.\n\n"
+    "Without names it looks at all pages and records and runs nothing. Nothing of the book is changed, "
+    "except with --write. The exit code is 1 if something is wrong or moved."
 )
 def check(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CHAPTER]...", help="Part of its name, such as 05."),
+        typer.Argument(metavar="[PAGE]...", help="Part of its name, such as 05 or errata."),
     ] = None,
+    numbers: Annotated[
+        bool,
+        typer.Option(
+            "--numbers", help="Compare the numbers of the text only, which takes a second."
+        ),
+    ] = False,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--write", help="Write what the cells hold into the links of the text; run nothing."
+        ),
+    ] = False,
 ) -> None:
-    """Say which records are out of date, and what moved in chapters."""
+    """Say which numbers of the text are wrong, which records are out of date, and what moved in chapters."""
+    from boltzmann_companion.build.linked import check_pages, links, pages, write_pages
+
+    root = storage.repository_root()
+    chosen = pages(root, names or ())
+    if write:
+        for line in write_pages(root, chosen):
+            typer.echo(line)
+        chosen = pages(root, names or ())
+    wrong = check_pages(root, chosen)
+    for line in wrong:
+        typer.echo(line)
+    count = sum(1 for page in chosen for _ in links(page))
+    typer.echo(f"{count} numbers on {len(chosen)} pages, {len(wrong)} mistakes")
+    if numbers or write:
+        raise typer.Exit(int(bool(wrong)))
+
     from boltzmann_companion.build.check import check_chapter, outdated
     from boltzmann_companion.build.runner import chapters
     from boltzmann_companion.records import read_record
 
-    selected = chapters(names or (), "names")
-    of_these = {chapter.stem for chapter in selected}
-    anything = False
-    for path in sorted((storage.repository_root() / "figures").glob("*/*.json")):
-        record = read_record(path)
-        made = record["provenance"]
-        if made.get("chapter") not in of_these:
-            continue
+    names_of_pages = {page.path.stem for page in chosen}
+    selected = [chapter for chapter in chapters() if chapter.stem in names_of_pages]
+    names_of_chapters = {chapter.stem for chapter in selected}
+    anything = bool(wrong)
+    records = map(read_record, sorted((root / "figures").glob("*/*.json")))
+    of_these = [r for r in records if r["provenance"].get("chapter") in names_of_chapters]
+    old = 0
+    for record in of_these:
         reasons = outdated(record)
         if reasons:
-            anything = True
+            old += 1
             typer.echo(f"{record['profile']}/{record['name']}: made from {'; '.join(reasons)}")
-            typer.echo(f"  make it again: {made['command']}")
-    if not anything:
-        typer.echo("Every record was made from what its command uses today.")
+            typer.echo(f"  make it again: {record['provenance']['command']}")
+    typer.echo(f"{len(of_these)} records, {old} out of date")
+    anything |= old > 0
     for chapter in selected if names else ():
         moved, left_out = check_chapter(chapter)
         anything |= bool(moved)

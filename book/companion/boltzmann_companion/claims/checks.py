@@ -7,8 +7,7 @@
         yield "with 10,000 runs every estimate is within 0.1 nats of the truth", closer
 
 One that may fail, or must, is a `Check`. A chapter prints them with `chapter.checks(many_runs(chapter.stored("sm2008-figure-3").rows))`. What is said of stored records is a
-`Claim`, whether a chapter prints it, a paper concludes it (`boltzmann_companion.claims.claims`), or only the prose has it
-(`tests/prose.py`). One test holds all of them against the committed records, and sees each of them fail on changed ones.
+`Claim`, whether a chapter prints it or a paper concludes it (`boltzmann_companion.claims.claims`). One test holds all of them against the committed records, and sees each of them fail on changed ones.
 """
 
 from __future__ import annotations
@@ -130,17 +129,14 @@ class Claim:
     Attributes
     ----------
     judge : callable
-        Takes the rows of each of `records`, or a `Stored` if none are named. Returns whether the claim holds, the checks of a chapter,
-        or, for what a paper concludes, a finding.
+        Takes the rows of each of `records`, or a `Stored` if none are named. Returns the checks of a chapter, or, for what a paper
+        concludes, a finding.
     records : tuple of str
         Names of the records that decide.
-    said : tuple of (str, str)
-        Pages of the book, and the words there that say it, in the prose or in what a cell prints.
     """
 
     judge: Callable[..., Any]
     records: tuple[str, ...] = ()
-    said: tuple[tuple[str, str], ...] = ()
 
     def found(self, stored: Stored) -> Any:
         """What `judge` finds in these records."""

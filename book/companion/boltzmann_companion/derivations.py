@@ -1,0 +1,1041 @@
+"""The numbers of `boltzmann_companion.derived`, from the records at the papers' size.
+
+A number is its name in links, its unit, its value (or a list of values) and what it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from statistics import fmean, stdev
+from typing import Any, TypeAlias
+
+from scipy.special import fdtri
+
+from boltzmann_companion.claims.checks import Row, Stored
+from boltzmann_companion.rows import by_model
+from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, effective_chains, verdict_of
+from boltzmann_companion.studies.open_brackets import bracket_reading
+from boltzmann_companion.studies.same_recipe import PRINTED, by_seed, lengths_of_row
+from boltzmann_companion.studies.study import holds_truth, trusted_rows
+
+Numbers: TypeAlias = Iterator[tuple[str, str, Any, str]]
+DERIVATIONS: list[Callable[[Stored], Numbers]] = []
+
+
+def derived(derive: Callable[[Stored], Numbers]) -> Callable[[Stored], Numbers]:
+    """Let a function's numbers be rows of the table."""
+    DERIVATIONS.append(derive)
+    return derive
+
+
+def printed_numbers(stored: Stored) -> dict[str, float]:
+    """The values that the papers print, by id."""
+    return {row["id"]: float(row["value"]) for row in stored.rows("published") if row["value"]}
+
+
+def printed_interval(stored: Stored, name: str) -> list[float]:
+    """The two ends of an interval that a paper prints, in rising order."""
+    [row] = [row for row in stored.rows("published") if row["id"] == name]
+    return ends([float(row["low"]), float(row["high"])])
+
+
+def ends(values: list[float]) -> list[float]:
+    """The smallest and the largest of some values."""
+    return [min(values), max(values)]
+
+
+# ---- the authors' model, images and coin flips
+
+
+def fresh(stored: Stored) -> list[Row]:
+    """The authors' model on images that were binarised anew."""
+    return [row for row in stored.rows("exact-binarization") if row["model"] != "as in training"]
+
+
+def both_averages(stored: Stored) -> list[float]:
+    """The interval of ln Z that gives both published averages, -83.10 and -86.34."""
+    row = stored.row("exact-binarization", model="as in training")
+    over = [row["train"] + 83.10, row["test"] + 86.34]
+    return [max(over) - 0.005, min(over) + 0.005]
+
+
+def long_log_z(stored: Stored) -> float:
+    """What the longest runs from the base rates say of ln Z of the authors' model."""
+    longest = stored.row("raise-own-weights-by-k", start="base rates", steps=100_000)
+    return stored.row("exact-binarization", model="as in training")["test"] - longest["ais"]
+
+
+@derived
+def coin_flips(stored: Stored) -> Numbers:
+    """The gap between training and test images, with other binary images of the same grey ones."""
+    trained = stored.row("exact-binarization", model="as in training")
+    anew = fresh(stored)
+    gaps = ends([row["gap"] for row in anew])
+    missed = trained["train"] - 451.27 - fmean(row["train"] - 451.27 for row in anew)
+    moved = trained["test"] - fmean(row["test"] for row in anew)
+    yield "gaps-anew", "nats", gaps, "least and largest gap with the images binarised anew"
+    yield "sets-anew", "count", len(anew), "how often they were binarised anew"
+    yield "training-lost-anew", "nats", missed, "what fresh coin flips cost on training images"
+    yield "test-lost-anew", "nats", moved, "what fresh coin flips cost on test images"
+
+
+@derived
+def authors_log_z(stored: Stored) -> Numbers:
+    """Values of ln Z for the authors' CD25(500)."""
+    both = both_averages(stored)
+    long = long_log_z(stored)
+    first = stored.row("sm2008-own-weights")["log_z"]
+    repeats = [row["log_z"] for row in stored.rows("own-weights-repeats")]
+    short = [both[0] - log_z for log_z in repeats]
+    yield "both-averages", "nats", both, "ends of the ln Z that give both published averages"
+    yield "printed-over-both", "nats", 451.28 - both[1], "451.28 less the upper of these ends"
+    yield "long-log-z", "nats", long, "ln Z by AIS from the base rates, 100,000 steps"
+    yield "long-less-first", "nats", long - first, "that less our first estimate"
+    yield "both-less-long", "nats", both[0] - long, "the lower end less ln Z of the long runs"
+    yield "printed-less-first", "nats", 451.28 - first, "451.28 less our first estimate"
+    yield "repeats", "count", len(repeats), "seeds of the first paper's effort"
+    yield "repeats-below", "count", sum(each > 0 for each in short), "of them below both averages"
+    yield "repeats-short", "nats", fmean(short), "by how much they are below, on average"
+
+
+# ---- how long a model was trained
+
+
+def mean_at(stored: Stored, model: str, epoch: int) -> float:
+    """Mean over the seeds of the test average after so many epochs."""
+    rows = stored.rows("sm2008-training-paths", model=model, epoch=epoch, distrusted="no")
+    return fmean(row["test"] for row in rows)
+
+
+def spread_at(stored: Stored, model: str, epoch: int) -> float:
+    """By how much the best seed is ahead of the worst."""
+    rows = stored.rows("sm2008-training-paths", model=model, epoch=epoch, distrusted="no")
+    return max(row["test"] for row in rows) - min(row["test"] for row in rows)
+
+
+@derived
+def training_length(stored: Stored) -> Numbers:
+    """What epochs and seeds do to test averages, trained by the released recipe."""
+    gain = mean_at(stored, "CD1(500)", 100) - mean_at(stored, "CD1(500)", 10)
+    yield "CD1-500-gain", "nats", gain, "test average of CD1(500): 100 less 10 epochs"
+    for epoch in (10, 30, 50, 100):
+        lead = mean_at(stored, "CD3(500)", epoch) - mean_at(stored, "CD1(500)", epoch)
+        yield f"lead-{epoch}", "nats", lead, f"CD3(500) less CD1(500) after {epoch} epochs"
+    models = ("CD1(20)", "CD1(25)", "CD3(25)", "CD1(500)", "CD3(500)")
+    seeds = ends([spread_at(stored, m, epoch) for m in models for epoch in (10, 20, 50, 100)])
+    yield "seeds-apart", "nats", seeds, "least and largest distance of seeds at one length"
+
+
+@derived
+def exact_path(stored: Stored) -> Numbers:
+    """The exact test average along the training of the stored models, from 100 epochs on."""
+    for model in ("CD1(25)", "CD3(25)"):
+        rows = stored.rows("sm2008-training-path", model=model)
+        low, high = ends([row["test"] for row in rows if row["epoch"] >= 100])
+        name = model.replace("(", "-").strip(")")
+        yield f"by-length-{name}", "nats", high - low, f"{model}: highest less lowest"
+
+
+# ---- exact partition functions
+
+
+@derived
+def small_models(stored: Stored) -> Numbers:
+    """AIS on the models that can be enumerated."""
+    rows = stored.rows("sm2008-table-1")
+    off = max(abs(row["log_z"] - row["exact_log_z"]) for row in rows)
+    held = sum(
+        row["interval_3_sigma"][0] <= row["exact_log_z"] <= row["interval_3_sigma"][1]
+        for row in rows
+    )
+    better = stored.row("sm2008-table-1", model="CD1(20)")["test_exact"] + 164.52
+    many = stored.rows("sm2008-figure-3", runs=10_000)
+    few = stored.row("sm2008-figure-3", model="CD1(20)", runs=10)
+    yield "small-off", "nats", off, "largest error of ln Z with a hundred runs"
+    yield "small-held", "count", held, "3-sigma intervals that hold the exact value"
+    yield "CD1-20-over-published", "nats", better, "our CD1(20) over the published one"
+    largest = max(abs(row["log_z"] - row["exact_log_z"]) for row in many)
+    yield "small-off-10000", "nats", largest, "largest error of ln Z with 10,000 runs"
+    short = few["exact_log_z"] - few["log_z"]
+    yield "CD1-20-short-10", "nats", short, "by how much ten runs of CD1(20) are too low"
+    one_way = stored.rows("sm2008-ratios")[:2]
+    for row, name in zip(one_way, ("chain", "exact"), strict=True):
+        off = row["log_ratio"] - row["exact"]
+        yield f"ratio-off-{name}", "nats", off, f"error of the ratio, start: {row['start']}"
+
+
+# ---- full-size RBMs
+
+
+@derived
+def full_size(stored: Stored) -> Numbers:
+    """The bottom half of Table 1, and mixtures."""
+    rows = {row["model"]: row for row in stored.rows("sm2008-table-1-full-size")}
+    for model, row in rows.items():
+        name = model.replace("(", "-").strip(")")
+        below = row["log_z"] - row["lower_bound"]
+        yield f"bound-below-{name}", "nats", below, f"{model}: ln Z less its bound"
+    effective = ends([row["effective_sample_size"] for row in rows.values()])
+    yield "effective-full-size", "count", effective, "least and most effective runs"
+    tests = {model: row["test"] for model, row in rows.items()}
+    three = tests["CD3(500)"] - tests["CD1(500)"]
+    many = tests["CD25(500)"] - tests["CD3(500)"]
+    yield "CD3-over-CD1", "nats", three, "CD3(500) less CD1(500), test average"
+    yield "CD25-over-CD3", "nats", many, "CD25(500) less CD3(500), test average"
+    apart = abs(sum(row["log_ratio"] for row in stored.rows("sm2008-ratios-full-size")))
+    yield "directions-apart", "nats", apart, "the ratio in one direction, and in the other"
+    blank = stored.rows("sm2008-training-paths", model="CD3(500)", epoch=50)
+    most = sum(row["blank_share"] > 0.5 for row in blank)
+    yield "CD3-500-blank", "count", most, "seeds of CD3(500) that are mostly blank, 50 epochs"
+    yield "CD3-500-seeds", "count", len(blank), "of so many"
+
+
+@derived
+def mixtures(stored: Stored) -> Numbers:
+    """What starts and smoothing do to mixtures."""
+    tests = stored.column("sm2008-mixtures", "test")
+    for number in (100, 500):
+        gain = tests[f"MoB({number}), started at images"] - tests[f"MoB({number})"]
+        yield f"images-help-{number}", "nats", gain, f"start at images, {number} components"
+    seeds = [row["test"] for row in stored.rows("mixture-starts")]
+    yield "mixture-seeds", "count", len(seeds), "seeds of ten components from noise"
+    yield "mixture-seeds-apart", "nats", max(seeds) - min(seeds), "the best less the worst"
+    rows = stored.rows("mixture-grid", model="MoB(100)")
+    grid = {(row["start"], row["smoothing"]): row["test"] for row in rows}
+    for smoothing, name in ((2.0, "larger"), (0.1, "smaller")):
+        gain = grid["images", smoothing] - grid["noise", smoothing]
+        yield f"images-help-{name}", "nats", gain, f"start at images, {name} smoothing"
+    for start in ("noise", "images"):
+        gain = grid[start, 0.1] - grid[start, 2.0]
+        yield f"smoothing-helps-{start}", "nats", gain, f"less smoothing, start from {start}"
+    used = {row["smoothing"]: row["used"] for row in rows if row["start"] == "noise"}
+    yield "unused-larger", "count", 100 - used[2.0], "idle of 100 components, larger smoothing"
+    yield "unused-smaller", "count", 100 - used[0.1], "the same with the smaller"
+    last = stored.row("sm2008-mixtures", model="MoB(500), started at images")
+    yield "MoB-500-over-fits", "nats", last["train"] - last["test"], "training less test images"
+    ahead = stored.row("sm2008-own-weights")["test"] - max(tests.values())
+    yield "CD25-over-mixtures", "nats", ahead, "the authors' CD25(500) over the best mixture"
+
+
+@derived
+def counted_intervals(stored: Stored) -> Numbers:
+    """How often 3-sigma intervals of AIS hold the truth."""
+    for runs in (10, 100):
+        held = ends([row["covered"] for row in stored.rows("ais-coverage", runs=runs)])
+        yield f"covered-{runs}", "fraction", held, f"least and largest share with {runs} runs"
+    without = sum((1 - row["warned"]) * row["groups"] for row in stored.rows("ais-coverage"))
+    yield "experiments-unwarned", "count", round(without), "experiments without a warning"
+
+
+# ---- the start
+
+
+@derived
+def starts(stored: Stored) -> Numbers:
+    """How much the start of AIS matters on the RBMs of the RAISE paper."""
+    rows = stored.rows("raise-table-1")
+    longest = stored.rows("raise-figure-3", start="uniform", steps=100_000)
+    effective = {row["model"]: row["effective_sample_size"] for row in longest}
+    apart = {row["model"]: abs(row["uniform_ais"] - row["base_rate_ais"]) for row in rows}
+    alike = [model for model, nats in apart.items() if nats < 0.5]
+    either = [model for model in alike if effective[model] >= 9]
+    pcd = stored.row("raise-table-1", model="mnistPCD-20")
+    few = stored.row("raise-figure-3", model="mnistPCD-20", start="uniform", steps=10_000)
+    off = pcd["uniform_ais"] - pcd["exact"]
+    yield "uniform-off", "nats", off, "AIS from uniform pixels on mnistPCD-20 less its exact value"
+    off = few["ais"] - few["exact"]
+    yield "uniform-off-10000", "nats", off, "the same with 10,000 steps"
+    off = pcd["base_rate_ais"] - pcd["exact"]
+    yield (
+        "base-rates-off",
+        "nats",
+        off,
+        "AIS from the base rates on mnistPCD-20 less its exact value",
+    )
+    yield "rbms", "count", len(rows), "RBMs of the RAISE paper's Table 1"
+    yield "starts-alike", "count", len(alike), "of them: AIS's starts within half a nat"
+    yield "either-start", "count", len(either), "of these: nine effective chains or more"
+    nats = apart["mnistCD1-500"]
+    yield "starts-apart", "nats", nats, "AIS's two starts apart on mnistCD1-500"
+    nats = max(apart[model] for model in alike)
+    yield "starts-apart-at-most", "nats", nats, "AIS's starts apart where they are alike, at most"
+    chains = ends(
+        [
+            row["effective_sample_size"]
+            for row in stored.rows("raise-figure-3", model="mnistPCD-20", start="uniform")
+        ]
+    )
+    yield "uniform-chains", "count", chains, "effective chains on mnistPCD-20, from uniform pixels"
+
+
+# ---- intervals and trust
+
+
+@derived
+def intervals(stored: Stored) -> Numbers:
+    """How many 95 % intervals of estimators hold ln Z on models without a hidden mode."""
+    exact = stored.rows("estimator-study-models", known_to="exact")
+    models = [row for row in exact if row["kind"] != "hidden mode"]
+    planted = [row for row in models if row["kind"] == "planted"]
+    yield "exact-models", "count", len(models), "models without a hidden mode, ln Z known exactly"
+    yield "planted-models", "count", len(planted), "of them planted"
+    for name, budget in (
+        ("parallel tempering", 10_000),
+        ("parallel tempering", 100_000),
+        ("AIS", 100_000),
+    ):
+        row = stored.row(
+            "estimator-coverage", models="no hidden mode", estimator=name, budget=budget
+        )
+        held = round(row["held_95"] * row["runs"] / 100)
+        what = f"intervals of {name} that hold, {budget:,} chain-steps"
+        yield f"held-{name.replace(' ', '-')}-{budget}", "count", held, what
+
+
+HELD_OUT = "evaluate-study-held-out"
+DEEP = "evaluate-study-deep"
+
+
+def is_trusted(row: Row) -> bool:
+    """Whether `evaluate` trusted its value, right or wrong."""
+    return row["outcome"].endswith(", trusted")
+
+
+@derived
+def evaluations(stored: Stored) -> Numbers:
+    """What became of the evaluations of models with a known answer."""
+    studies = {
+        "study": stored.rows("evaluate-study"),
+        "held-out": stored.rows(HELD_OUT),
+        "deep": stored.rows(DEEP),
+    }
+    studies["both"] = studies["study"] + studies["held-out"]
+    for name, rows in studies.items():
+        trusted = [row for row in rows if is_trusted(row)]
+        wrong = [row for row in trusted if abs(row["value_error"]) >= 1]
+        right = [row for row in rows if abs(row["value_error"]) <= 1]
+        alarms = [row for row in rows if row["outcome"] == "right, suspected"]
+        yield f"evaluated-{name}", "count", len(rows), "evaluations"
+        yield f"trusted-{name}", "count", len(trusted), "of them trusted"
+        yield f"trusted-wrong-{name}", "count", len(wrong), "trusted and off by a nat or more"
+        yield f"right-{name}", "count", len(right), "within a nat of the truth"
+        yield f"alarms-{name}", "count", len(alarms), "of the right ones, suspected"
+        if name != "both":
+            error = max(abs(row["value_error"]) for row in trusted)
+            yield f"trusted-off-{name}", "nats", error, "largest error of a trusted value"
+
+
+# ---- RAISE
+
+
+@derived
+def above_exact(stored: Stored) -> Numbers:
+    """By how much RAISE from the base rates exceeds the exact value."""
+    for row in stored.rows("raise-table-1"):
+        if row["exact"] is not None:
+            over = row["base_rate_raise"] - row["exact"]
+            what = f"RAISE from the base rates less the exact value of {row['model']}"
+            yield f"raise-over-exact-{row['model']}", "nats", over, what
+
+
+@derived
+def blank_pages(stored: Stored) -> Numbers:
+    """What chains on mnistCD1-500 say of its modes."""
+    row = stored.row("blank-page-flow")
+    ais = stored.row("tempering-brackets", model=row["model"])["ais_log_z"]
+    gap = stored.row("raise-gaps", model=row["model"], start="base rates")["gap"]
+    share = math.exp(row["rest_log_z"] - row["blank_log_z"])
+    below = row["blank_log_z"] - row["rest_log_z"]
+    yield "blank-less-AIS", "nats", row["blank_log_z"] - ais, "ln Z of the blank pages less AIS's"
+    yield "second-mode-share", "fraction", share, "the second mode's mass over the blank pages'"
+    yield "second-mode-below", "nats", below, "ln Z of the blank pages less that of the second mode"
+    yield "modes-needed", "times", math.expm1(gap), "mass of other modes, were RAISE right"
+    none = row["none_arrive"] / row["images"]
+    yield "no-chain-arrives", "fraction", none, "share of images from which no chain arrives"
+
+
+# ---- deep belief networks
+
+
+@derived
+def second_layer(stored: Stored) -> Numbers:
+    """What the second layer gains on CD25(500), with parallel tempering's ln Z."""
+    above = stored.row("tempering-brackets", model="MNIST DBN")
+    below = stored.row("tempering-brackets", model="mnistCD25-500")
+    half = [(row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)]
+    gain = above["ladder"] - below["ladder"]
+    yield "second-layer-gain", "nats", gain, "the MNIST DBN less mnistCD25-500"
+    yield "second-layer-gain-error", "nats", math.hypot(*half), "its 95 % error"
+    printed = printed_numbers(stored)
+    dbn, rbm = "raise2015/table-2/mnist-dbn/uniform", "raise2015/table-1/mnistcd25-500/base-rate"
+    for name in ("RAISE", "AIS"):
+        gain = printed[f"{dbn}-{name.lower()}"] - printed[f"{rbm}-{name.lower()}"]
+        yield f"published-second-layer-{name}", "nats", gain, f"the same as printed, by {name}"
+
+
+@derived
+def published_differences(stored: Stored) -> Numbers:
+    """What follows from the papers' numbers."""
+    printed = printed_numbers(stored)
+    train, test = (
+        printed[f"sm2008/table-1/cd25-500/{split}-estimate"] for split in ("train", "test")
+    )
+    yield "published-gap", "nats", train - test, "CD25(500) as printed: training less test images"
+    missed = train - fmean(row["train"] - 451.27 for row in fresh(stored))
+    what = "the printed training average less that of fresh binarisations, with ln Z = 451.27"
+    yield "published-training-missed", "nats", missed, what
+
+
+@derived
+def dbns(stored: Stored) -> Numbers:
+    """Bounds of deep belief networks and what they leave out."""
+    last = stored.rows("dbn-greedy-bound", start="transposed")
+    step = max(row["step"] for row in last)
+    for row in last:
+        if row["step"] == step:
+            gain = row["bound"] - row["rbm"]
+            what = f"gain of the second layer on the exact example, first layer by {row['model']}"
+            yield f"greedy-{row['model']}", "nats", gain, what
+    random = [
+        row["gap"] for row in stored.rows("dbn-bound-gap") if "transposed" not in row["model"]
+    ]
+    yield "bound-leaves-out", "nats", ends(random), "what the bound leaves out after a random start"
+    sides = stored.rows("dbn-annealed-layer")
+    few = [row for row in sides if row["lower_effective"] < 3]
+    yield "sides", "count", len(sides), "DBNs that were annealed from either side"
+    yield "sides-few", "count", len(few), "of them with fewer than three runs from the lower side"
+    shorter = stored.row("dbn-annealed-layer", model="DBN-CD3")["upper_log_z"]
+    higher = shorter - stored.row("sm2008-table-2", model="Test DBN-CD3")["log_z"]
+    yield "DBN-CD3-higher", "nats", higher, "ln Z of DBN-CD3 by shorter runs less that of Table 2"
+    printed = printed_numbers(stored)
+    for name, rbm in (("cd1", "cd1-500"), ("cd3", "cd3-500"), ("cd25", "cd25-500")):
+        bound = printed[f"sm2008/table-2/test-dbn-{name}/bound"]
+        gain = bound - printed[f"sm2008/table-1/{rbm}/test-estimate"]
+        yield (
+            f"published-gain-{name}",
+            "nats",
+            gain,
+            f"the printed bound of DBN-{name} less its RBM",
+        )
+        difference = printed[f"sm2008/table-2/train-dbn-{name}/bound"] - bound
+        what = f"the printed bounds of DBN-{name}: training less test images"
+        yield f"published-difference-{name}", "nats", difference, what
+
+
+def said_of(stored: Stored, start: str) -> Counter[str]:
+    """What the brackets of the RBMs from a start say, and how often."""
+    return Counter(verdict_of(row, start) for row in stored.rows("raise-table-1"))
+
+
+def figure_3(stored: Stored, model: str, start: str) -> list[Row]:
+    """A curve of Figure 3, by the number of steps."""
+    return stored.rows("raise-figure-3", model=model, start=start)
+
+
+@derived
+def brackets(stored: Stored) -> Numbers:
+    """How many brackets of the six RBMs are closed, and how far AIS and RAISE are apart."""
+    rows = stored.rows("raise-table-1")
+    for start in ("base_rate", "uniform"):
+        for verdict in ("closed", "open", "cannot tell"):
+            name = f"{start.replace('_', '-')}-{verdict.replace(' ', '-')}"
+            count = said_of(stored, start)[verdict]
+            yield name, "count", count, f"brackets from {start.replace('_', ' ')}: {verdict}"
+    within = sum(abs(row["base_rate_gap"]) <= 0.5 for row in rows)
+    yield "within-half", "count", within, "gaps from the base rates within half a nat"
+    few = sum(effective_chains(row["uniform_ais_error"]) < 9 for row in rows)
+    yield (
+        "uniform-few-chains",
+        "count",
+        few,
+        "models with fewer than nine effective chains, uniform",
+    )
+    gap = max(row["uniform_gap"] for row in rows)
+    yield "widest-uniform-gap", "nats", gap, "the widest gap from uniform pixels"
+    others = sorted(row["base_rate_raise"] - row["csl"] for row in rows)[1:]
+    yield "CSL-short", "nats", ends(others), "CSL below RAISE from the base rates, on all but one"
+    yield "CSL-short-models", "count", len(others), "models of that range"
+    off = next(row["csl"] - row["exact"] for row in rows if row["model"] == "mnistPCD-20")
+    yield "CSL-off", "nats", off, "CSL less the exact value of mnistPCD-20"
+    tens = sum(row["base_rate_ais"] - row["csl"] > 10 for row in rows)
+    yield "CSL-tens", "count", tens, "models on which CSL is more than ten nats below AIS"
+    peak = max(stored.rows("raise-figure-5"), key=lambda row: row["raise"] - row["exact"])
+    yield "highest-RAISE", "nats", peak["raise"] - peak["exact"], "RAISE at its highest less exact"
+    yield "highest-RAISE-steps", "count", peak["steps"], "the number of steps there"
+    curve = figure_3(stored, "mnistCD1-500", "base rates")
+    moved = curve[-1]["ais"] - curve[-2]["ais"]
+    yield "AIS-moved", "nats", moved, "AIS on mnistCD1-500: 100,000 less 10,000 steps"
+    share = curve[-1]["effective_sample_size"] / 5_000
+    yield "AIS-counts", "fraction", share, "effective share of its 5,000 chains"
+    printed = printed_numbers(stored)
+    table = "raise2015/table-1/mnistcd1-20"
+    over = printed[f"{table}/base-rate-raise"] - printed[f"{table}/exact"]
+    yield "published-RAISE-over-exact", "nats", over, "mnistCD1-20 as printed: RAISE less exact"
+
+
+# ---- control variates
+
+
+@derived
+def control_variates(stored: Stored) -> Numbers:
+    """What the control variate is worth."""
+    rbms = list(stored.column("raise-table-1", "csl"))
+    hundred = {row["model"]: row for row in stored.rows("control-variates", steps=100)}
+    many = stored.column("control-variates", "reduction", steps=300)
+    single = stored.column("control-variates", "reduction", steps=1)
+    plain = ends([hundred[model]["plain_error"] for model in rbms])
+    rest = ends([hundred[model]["average_error"] for model in rbms])
+    yield "plain-errors", "nats", plain, "standard errors of a hundred images, RBMs, 100 steps"
+    yield "controlled-errors", "nats", rest, "the same with the control variate"
+    wide = ends(
+        [hundred[m]["equivalent"] for m in ("mnistCD1-500", "mnistPCD-500", "mnistCD25-500")]
+    )
+    yield "worth", "count", wide, "images that a hundred are worth, 500 hidden units"
+    more = sum(many[model] > row["reduction"] for model, row in hundred.items())
+    yield "control-models", "count", len(hundred), "models of the chapter on control variates"
+    yield "gain-more", "count", more, "models that gain more with 300 steps than with 100"
+    halved = sum(reduction > 2 for reduction in single.values())
+    yield "halved-by-one-step", "count", halved, "models whose variance one step halves"
+    table = stored.column("raise-table-1", "base_rate_raise_error")
+    ratios = {model: hundred[model]["average_error"] / table[model] for model in rbms}
+    small = ends([ratios[model] for model in ("mnistCD1-20", "mnistPCD-20")])
+    wide = ends([ratios[model] for model in ("mnistPCD-500", "mnistCD25-500", "omniPCD-1000")])
+    yield "errors-smaller-20", "times", small, "errors of 100 steps over those of 100,000, 20 units"
+    yield "errors-smaller", "times", wide, "the same for three wide models"
+    yield "errors-smaller-mnistCD1-500", "times", ratios["mnistCD1-500"], "the same, mnistCD1-500"
+    few = stored.column("control-variate-few-steps", "reduction")
+    falls = [factor for factor in few.values() if factor > 1]
+    yield "falls-with-few-steps", "count", len(falls), "models whose variance falls with ten steps"
+    yield "falls-by", "times", ends(falls), "least and largest factor by which it falls"
+    rises = 1 / few["MNIST DBN"]
+    yield "rises-by", "times", rises, "the factor by which the MNIST DBN's variance rises"
+    design = {row["design"]: row["controlled"] for row in stored.rows("control-variate-sampling")}
+    plain = design.pop("at random")
+    lower = [1 - error / plain for error in design.values()]
+    yield "groups-lower", "fraction", ends(lower), "by how much choosing by group lowers the error"
+
+
+@derived
+def digits_of_images(stored: Stored) -> Numbers:
+    """How much log-probabilities of MNIST's digits differ."""
+    explained = stored.column("digit-classes", "explained").values()
+    easier = stored.column("digit-classes", "first_images").values()
+    apart = stored.column("digit-classes", "one_minus_eight").values()
+    yield (
+        "explained-by-digit",
+        "fraction",
+        ends(list(explained)),
+        "variance that the digit explains",
+    )
+    yield "first-images-easier", "nats", ends(list(easier)), "MNIST's first hundred less all images"
+    yield "ones-over-eights", "nats", ends(list(apart)), "ones less eights"
+
+
+# ---- deep Boltzmann machines
+
+BOTH_LAYERS = "base rates of v and h2"
+
+
+def from_start(stored: Stored, model: str, start: str) -> Row:
+    """A DBM's bracket with 10,000 steps."""
+    return stored.row("dbm-starts", model=model, start=start, steps=10_000)
+
+
+@derived
+def dbms(stored: Stored) -> Numbers:
+    """Starts, idle units and brackets of the deep Boltzmann machines."""
+    follow = stored.row("dbm-log-unnormalized", model="Omniglot DBM")["follow"]
+    yield "idle-share", "fraction", 1 - follow, "units on top of the Omniglot DBM that are idle"
+    yield "idle-units", "count", round(1_000 * (1 - follow)), "of its 1,000 units"
+    for model in ("MNIST DBM", "Omniglot DBM"):
+        name = model.replace(" ", "-")
+        both, pixels, uniform = (
+            from_start(stored, model, start)
+            for start in (BOTH_LAYERS, "base rates of v", "uniform")
+        )
+        behind = both["log_z"] - uniform["log_z"]
+        yield f"behind-{name}", "nats", behind, f"{model}: ln Z from both layers less uniform"
+        errors = math.hypot(pixels["gap_error"], both["gap_error"])
+        apart = (pixels["gap"] - both["gap"]) / errors
+        what = f"{model}: gap from v alone less from both layers, in standard errors"
+        yield f"layers-apart-{name}", "standard errors", apart, what
+    gaps = [row["base_rate_gap"] for row in stored.rows("raise-table-2") if "DBM" in row["model"]]
+    yield "DBM-gaps", "nats", ends(gaps), "gaps of the DBMs from the base rates"
+    heating = [abs(row["difference"]) for row in stored.rows("dbm-heating")]
+    yield "heating-off", "nats", max(heating), "heating and importance sampling apart, at most"
+    bracket = stored.row("tempering-brackets", model="Omniglot DBN")
+    for steps in (10_000, 100_000):
+        place = {"model": "Omniglot DBN", "start": "uniform", "steps": steps}
+        over = bracket["ladder"] - stored.row("raise-figure-7", **place)["ais"]
+        yield f"DBN-over-{steps}", "nats", over, f"AIS's ln Z over tempering's, uniform, {steps:,}"
+        what = f"the factor by which AIS overestimates Z there, with {steps:,} steps"
+        yield f"DBN-factor-{steps}", "times", math.exp(over), what
+    printed = printed_numbers(stored)
+    table = "raise2015/table-2/omniglot-dbm"
+    for start in ("uniform", "base-rate"):
+        over = printed[f"{table}/{start}-raise"] - printed[f"{table}/uniform-ais"]
+        what = f"the printed RAISE, {start}, less the lowest printed AIS"
+        yield f"published-crossed-{start}", "nats", over, what
+
+
+# ---- the report
+
+
+def base_brackets(stored: Stored) -> Counter[str]:
+    """What the brackets from base rates say that the report counts.
+
+    CD25(500) has the authors' weights, and DBNs have no such row in the paper.
+    """
+    rows = [row for row in stored.rows("raise-table-1") if row["model"] != "mnistCD25-500"]
+    rows += stored.rows("raise-own-weights")
+    rows += [row for row in stored.rows("raise-table-2") if row["model"].endswith("DBM")]
+    return Counter(verdict_of(row, "base_rate") for row in rows if row["steps"] == 100_000)
+
+
+@derived
+def report(stored: Stored) -> Numbers:
+    """What the reproduction report counts."""
+    count = base_brackets(stored)
+    yield "report-brackets", "count", count.total(), "brackets from the base rates in the report"
+    for verdict in ("closed", "open", "cannot tell"):
+        name = f"report-{verdict.replace(' ', '-')}"
+        yield name, "count", count[verdict], f"of them: {verdict}"
+    few = stored.rows("sm2008-figure-3", runs=10)
+    enough = [
+        row for row in few if row["warned"] == "no" and abs(row["log_z"] - row["exact_log_z"]) < 1
+    ]
+    yield "ten-runs-enough", "count", len(enough), "small models for which ten runs are enough"
+    yield "small-models", "count", len(few), "small models"
+    for epoch in (10, 50):
+        rows = stored.rows("sm2008-training-paths", model="CD1(20)", epoch=epoch)
+        masses = ends([row["largest_mass"] for row in rows])
+        what = f"least and largest mass of a hidden state of CD1(20), {epoch} epochs"
+        yield f"largest-mass-{epoch}", "fraction", masses, what
+    scale = stored.column("likelihood-scale", "test")
+    worth = scale["base rates"] - scale["uniform pixels"]
+    yield "base-rates-worth", "nats", worth, "independent pixels less uniform pixels"
+    worth = max(scale.values()) - scale["base rates"]
+    yield "hidden-units-worth", "nats", worth, "the best model less independent pixels"
+
+
+# ---- why trust this code
+
+
+@derived
+def verdicts(stored: Stored) -> Numbers:
+    """What the verdicts of `evaluate` were worth."""
+    studies = {
+        "study": stored.rows("evaluate-study"),
+        "held-out": stored.rows(HELD_OUT),
+        "deep": stored.rows(DEEP),
+    }
+    for name, rows in studies.items():
+        held = sum(holds_truth(row) for row in rows if is_trusted(row))
+        yield f"trusted-held-{name}", "count", held, "trusted values whose interval holds the truth"
+        if name == "deep":
+            continue
+        alarms = [row["findings"] for row in rows if row["outcome"] == "right, suspected"]
+        rough = [each for each in alarms if any("The ladder knows" in text for text in each)]
+        yield (
+            f"alarms-rough-{name}",
+            "count",
+            len(rough),
+            "alarms: tempering knows ln Z too roughly",
+        )
+    models = {(row["data"], row["model"]) for row in studies["study"]}
+    yield "study-models", "count", len(models), "models of the study"
+    alarms = [row for row in studies["study"] if row["outcome"] == "right, suspected"]
+    reasons = [row["findings"] for row in alarms]
+    beside = sum(any("others beside it" in text for text in each) for each in reasons)
+    could = sum(all("could raise" in text for text in each) for each in reasons)
+    low = sum(
+        not any("The ladder knows" in text for text in each)
+        and any("three quarters of the images" in text for text in each)
+        for each in reasons
+    )
+    yield "alarms-missed", "count", beside, "alarms: a mode was missed that adds next to nothing"
+    yield "alarms-not-excluded", "count", could, "alarms: a mode could not be excluded"
+    yield "alarms-low", "count", low, "alarms: RAISE is too low for nearly all images"
+    worst = max(abs(row["value_error"]) for row in studies["deep"])
+    yield "deep-worst", "nats", worst, "largest error of a deep model"
+    for steps in (128, 2_048):
+        wrong = stored.rows(DEEP, steps=steps, outcome="wrong, suspected")
+        yield (
+            f"deep-wrong-{steps}",
+            "count",
+            len(wrong),
+            f"deep averages that are off, {steps} steps",
+        )
+
+
+@derived
+def full_size_evaluations(stored: Stored) -> Numbers:
+    """Evaluations of models of full size."""
+    rows = stored.rows("evaluate-full-size")
+    trusted = trusted_rows(rows)
+    errors = [abs(row["value_error"]) for row in trusted]
+    yield "full-evaluated", "count", len(rows), "evaluations of models of full size"
+    yield "full-models", "count", len({row["model"] for row in rows}), "of so many models"
+    yield "full-trusted", "count", len(trusted), "of the evaluations trusted"
+    yield "full-worst", "nats", max(errors), "largest error of a trusted value"
+    yield "full-off", "count", sum(error > 0.5 for error in errors), "off by more than half a nat"
+    ais = max(abs(row["ais_error"]) for row in rows)
+    yield "full-AIS-worst", "nats", ais, "largest error of AIS"
+    held = sum(map(holds_truth, trusted))
+    yield "full-held", "count", held, "trusted values whose interval holds"
+    for minutes in (1, 4):
+        of_these = stored.rows("evaluate-full-size", minutes=minutes)
+        yield f"full-evaluated-{minutes}", "count", len(of_these), f"evaluations, {minutes} min"
+        count = len(trusted_rows(of_these))
+        yield f"full-trusted-{minutes}", "count", count, f"of them trusted, {minutes} min"
+    for model, name in (("Omniglot PCD(1000)", "Omniglot"), ("CD3(500)", "CD3-500")):
+        of_model = trusted_rows(stored.rows("evaluate-full-size", model=model, minutes=4))
+        yield f"full-{name}", "count", len(of_model), f"{model} trusted in four minutes"
+    wide = trusted_rows(stored.rows("evaluate-full-size", model="CD3(500)"))
+    off = fmean(row["value_error"] for row in wide)
+    yield "full-CD3-500-off", "nats", off, "CD3(500): mean error of the trusted values"
+    yield "full-CD3-500-known", "nats", wide[0]["truth_std_error"], "CD3(500): error of its truth"
+
+
+# ---- the first paper's own images, weights and recipe
+
+
+def lengths_that_fit(stored: Stored) -> dict[str, list[int]]:
+    """The lengths at which all three numbers of a row of Table 1 are typical."""
+    paths = by_model(stored.rows("sm2008-training-paths"))
+    del paths["CD25(500)"]
+    return {
+        model: sorted(lengths_of_row(rows, model, PRINTED[model])) for model, rows in paths.items()
+    }
+
+
+@derived
+def own_weights(stored: Stored) -> Numbers:
+    """The authors' weights, and trainings by their recipe."""
+    printed = printed_numbers(stored)
+    longest = stored.row("raise-own-weights-by-k", start="base rates", steps=100_000)
+    table = "raise2015/table-1/mnistcd25-500/base-rate"
+    off = max(abs(longest[name] - printed[f"{table}-{name}"]) for name in ("ais", "raise"))
+    yield "ends-off", "nats", off, "AIS and RAISE from their printed values, the larger distance"
+    trained = stored.row("exact-binarization", model="as in training")
+    for split in ("train", "test"):
+        average = trained[split] - 451.28
+        yield f"as-printed-{split}", "nats", average, f"{split} average with ln Z = 451.28"
+    for model, name in (("mnistPCD-20", "mnistpcd-20"), ("mnistCD1-20", "mnistcd1-20")):
+        short = (
+            printed[f"raise2015/table-1/{name}/exact"] - printed[f"raise2015/table-1/{name}/csl"]
+        )
+        yield (
+            f"published-CSL-short-{model}",
+            "nats",
+            short,
+            f"printed CSL of {model}, short of exact",
+        )
+    for model, name in (("CD1(500)", "CD1-500"), ("CD3(500)", "CD3-500")):
+        paper = printed[f"sm2008/table-1/{name.lower()}/test-estimate"]
+        behind = paper - mean_at(stored, model, 10)
+        yield f"behind-published-{name}", "nats", behind, f"{model} after ten epochs, below printed"
+    rows = stored.rows("sm2008-training-paths", model="CD25(500)", epoch=250)
+    far = max(max(abs(row["test"] + 86.34), abs(row["train"] + 83.10)) for row in rows)
+    yield "CD25-500-seeds", "count", len(rows), "trainings of CD25(500) by its recipe"
+    yield "CD25-500-off", "nats", far, "their averages from the printed ones, the largest distance"
+    fits = lengths_that_fit(stored)
+    yield "fits-CD1-20", "epochs", fits["CD1(20)"], "lengths at which the row of CD1(20) fits"
+    first = [fits[model][0] for model in ("CD1(25)", "CD3(25)")]
+    yield "fits-25", "epochs", first, "first lengths at which CD1(25) and CD3(25) fit"
+    wide = fits["CD1(500)"] + fits["CD3(500)"]
+    yield "fits-500", "epochs", wide, "lengths at which CD1(500) and CD3(500) fit"
+    of_paper = stored.rows("spacing-of-betas", schedule="of the 2008 paper")
+    yield "spacing-models", "count", len(of_paper), "models on which spacings are compared"
+    fresh_tests = [row["test"] for row in fresh(stored)]
+    yield "flips-move", "nats", stdev(fresh_tests), "test average, from one set of flips to another"
+
+
+# ---- parallel tempering
+
+
+BRACKETS = ("raise-table-1", "raise-table-2")
+
+
+def ends_in_the_tables(stored: Stored) -> dict[str, Row]:
+    """The rows of both tables of brackets, by model."""
+    return {row["model"]: row for name in BRACKETS for row in stored.rows(name)}
+
+
+def fates(stored: Stored, method: str) -> Counter[str]:
+    """What parallel tempering says of AIS's or RAISE's ends, and how often."""
+    count = Counter[str]()
+    for row in stored.rows("tempering-brackets"):
+        reading = bracket_reading(row, ends_in_the_tables(stored)[row["model"]], PAPERS_IMAGES)
+        parts = dict(part.split() for part in reading.split(", "))
+        count[parts.get("both") or parts[method]] += 1
+    return count
+
+
+def error_ratio(stored: Stored, chain_steps: int) -> list[float]:
+    """The 95 % interval of parallel tempering's error as a fraction of that of AIS."""
+    tempering, ais = (
+        stored.row("tempering-error", model="CD25(500)", estimator=name, chain_steps=chain_steps)
+        for name in ("parallel tempering", "AIS")
+    )
+    ratio = (tempering["rmse"] / ais["rmse"]) ** 2
+    free = (tempering["repeats"], ais["repeats"])
+    return [math.sqrt(ratio / fdtri(*free, level)) for level in (0.975, 0.025)]
+
+
+@derived
+def tempering(stored: Stored) -> Numbers:
+    """Parallel tempering beside AIS."""
+    printed = printed_numbers(stored)
+    for steps, sweeps in ((100_000, 1_000), (1_000_000, 10_000)):
+        tempered = stored.row("tempering-error", estimator="parallel tempering", chain_steps=steps)
+        rts = printed[f"carlson2016/figure-3/{sweeps}-sweeps/rts-rmse"]
+        ratio = tempered["rmse"] / rts
+        yield f"error-over-RTS-{steps}", "times", ratio, f"tempering's error over RTS's, {steps:,}"
+        ratio = error_ratio(stored, steps)
+        yield (
+            f"error-over-AIS-{steps}",
+            "times",
+            ratio,
+            f"95 % interval of error over AIS's, {steps:,}",
+        )
+    ais = stored.row("tempering-error", estimator="AIS", chain_steps=100_000)
+    held = round(ais["repeats"] * ais["coverage"])
+    yield "AIS-held", "count", held, "AIS's intervals that hold, 100,000 chain-steps"
+    seconds = {
+        name: stored.column("tempering-seconds", "seconds", estimator=name)
+        for name in ("AIS", "parallel tempering")
+    }
+    longer = [value / seconds["AIS"][m] for m, value in seconds["parallel tempering"].items()]
+    yield "step-takes", "times", ends(longer), "seconds of a chain-step over those of AIS"
+    errors = stored.column("tempering-seconds", "rmse", estimator="RAISE").values()
+    yield "RAISE-errors", "nats", ends(list(errors)), "RAISE's errors with a million chain-steps"
+    ratios = stored.column("tempering-seconds", "ratio_interval", estimator="AIS").values()
+    faster = sum(low > 1 for low, _ in ratios)
+    yield "faster", "count", faster, "models on which tempering is faster than AIS"
+    yield "timed-models", "count", len(ratios), "of so many"
+    brackets_of = stored.rows("tempering-brackets")
+    yield "tempering-brackets", "count", len(brackets_of), "brackets that tempering looked at"
+    for method in ("AIS", "RAISE"):
+        for fate, count in sorted(fates(stored, method).items()):
+            yield f"{method}-{fate}", "count", count, f"ends of {method} that are {fate}"
+    off = max(abs(row["ais_off"]) for row in brackets_of)
+    yield "AIS-off-tempering", "nats", off, "AIS's ends from tempering's values, at most"
+    row = stored.row("tempering-brackets", model="mnistCD1-20")
+    yield "tempering-low", "nats", row["exact"] - row["ladder"], "tempering's average below exact"
+    outside = row["interval"][0] - (row["log_z"] + row["ladder"] - row["exact"])
+    yield "truth-outside", "nats", outside, "by how much the truth is outside its interval"
+
+
+# ---- every estimator
+
+
+def silently_wrong(stored: Stored, models: str, *estimators: str) -> tuple[int, int]:
+    """How many runs with any budget were wrong and trusted, of how many."""
+    rows = [
+        row
+        for row in stored.rows("estimator-trust", models=models)
+        if row["estimator"] in estimators
+    ]
+    return sum(row["wrong, trusted"] for row in rows), sum(row["runs"] for row in rows)
+
+
+@derived
+def estimators(stored: Stored) -> Numbers:
+    """Every estimator of ln Z with the same budgets."""
+    for budget in (10_000, 100_000):
+        row = stored.row(
+            "estimator-coverage",
+            models="no hidden mode",
+            estimator="parallel tempering",
+            budget=budget,
+        )
+        held = round(row["unwarned_95"] * row["unwarned"] / 100)
+        yield f"unwarned-held-{budget}", "count", held, f"tempering unwarned, hold, {budget:,}"
+    for name in ("parallel tempering", "AIS", "SMC", "AIS, mean-field start"):
+        wrong, runs = silently_wrong(stored, "no hidden mode", name)
+        short = name.replace(",", "").replace(" ", "-")
+        yield f"silently-wrong-{short}", "count", wrong, f"{name}: wrong without a warning"
+    yield "silent-runs", "count", runs, "runs of each on models without a hidden mode"
+    start = ("importance sampling", "AIS", "SMC", "parallel tempering")
+    wrong, runs = silently_wrong(stored, "hidden mode", *start)
+    yield "hidden-silently-wrong", "count", wrong, "from the base rates: wrong, no warning"
+    yield "hidden-runs", "count", runs, "runs from the base rates on the hidden mode"
+    study = stored.rows("estimator-study")
+    bound = [
+        row["median_error"]
+        for row in study
+        if row["estimator"] == "certified bound" and row["model"].endswith(("-20", "-25"))
+    ]
+    yield "bound-nearest", "nats", max(bound), "the certified bound on small models, at most"
+    models = {row["model"] for row in study}
+    sampled = stored.rows("estimator-study", estimator="importance sampling")
+    near = {row["model"] for row in sampled if row["median_error"] <= 1}
+    yield "study-of-estimators-models", "count", len(models), "models of the study"
+    yield "importance-sampling-near", "count", len(near), "importance sampling is near on so many"
+    hidden = [
+        row["median_error"]
+        for row in stored.rows("estimator-study", model="hidden-mode-784x501")
+        if "start" not in row["estimator"]
+    ]
+    yield "hidden-mode-away", "nats", min(hidden), "the hidden mode, from the base rates, at least"
+    without = stored.rows("deterministic-approximations")
+    for name in ("tap", "bethe"):
+        nearer = sum(abs(row[name]) < abs(row["mean_field"]) for row in without)
+        yield f"{name}-nearer", "count", nearer, f"models on which {name} is nearer than mean field"
+    far = sum(row["tree_reweighted"] > 300 for row in without)
+    near_bound = len(without) - far
+    yield "tree-reweighted-near", "count", near_bound, "models with the tree bound within 300 nats"
+
+
+# ---- differences of numbers that the papers print
+
+
+@derived
+def published_ratios(stored: Stored) -> Numbers:
+    """The first paper's ratios of partition functions."""
+    printed = printed_numbers(stored)
+    table, ratio = "sm2008/table-1", "sm2008/section-5.1/cd1-20-over-cd1-25"
+    better = printed[f"{table}/cd3-25/test-true"] - printed[f"{table}/cd1-25/test-true"]
+    yield "published-CD3-over-CD1", "nats", better, "CD3(25) less CD1(25) as printed, exact"
+    exact = printed[f"{table}/cd1-20/true-log-z"] - printed[f"{table}/cd1-25/true-log-z"]
+    off = abs(printed[f"{ratio}/log-ratio"]) - exact
+    yield "published-ratio-off", "nats", off, "the printed ratio of CD1(20) less its exact value"
+    low, high = printed_interval(stored, f"{ratio}/interval-3-sigma")
+    up, down = high - printed[f"{ratio}/log-ratio"], printed[f"{ratio}/log-ratio"] - low
+    yield "published-arm-up", "nats", up, "its error bar, upwards"
+    yield "published-arm-down", "nats", down, "its error bar, downwards"
+    wide = "sm2008/section-5.1/cd25-500-over-cd3-500"
+    apart = printed[f"{wide}/difference"] - printed[f"{wide}/log-ratio"]
+    yield "published-ratios-apart", "nats", apart, "the printed difference less the direct estimate"
+
+
+# ---- what the sentences on verdicts and orders rest on
+
+
+@derived
+def verdict_words(stored: Stored) -> Numbers:
+    """What single brackets say, in a word."""
+    one = stored.row("raise-table-1", model="mnistCD1-500")
+    yield "verdict-mnistCD1-500", "", verdict_of(one, "base_rate"), "mnistCD1-500, base rates"
+    deep = {row["model"]: row for row in stored.rows("raise-table-2")}
+    for model, start in (
+        ("MNIST DBM", "uniform"),
+        ("MNIST DBM", "base_rate"),
+        ("Omniglot DBM", "base_rate"),
+        ("Omniglot DBN", "base_rate"),
+    ):
+        name = f"verdict-{model.replace(' ', '-')}-{start.replace('_', '-')}"
+        yield name, "", verdict_of(deep[model], start), f"{model}, {start.replace('_', ' ')}"
+    for model, steps in (
+        ("omniPCD-1000", 10_000),
+        ("omniPCD-1000", 100_000),
+        ("mnistCD1-500", 10_000),
+        ("mnistCD1-20", 1_000),
+        ("mnistCD1-20", 10_000),
+    ):
+        row = stored.row("raise-figure-3", model=model, start="base rates", steps=steps)
+        yield (
+            f"verdict-{model}-{steps}",
+            "",
+            verdict_of(row),
+            f"{model}, base rates, {steps:,} steps",
+        )
+
+
+@derived
+def orders(stored: Stored) -> Numbers:
+    """Counts and distances that statements on an order or an agreement rest on."""
+    rows = stored.rows("raise-table-1")
+    closed = sum(verdict_of(row, "base_rate", tolerance=0.1) == "closed" for row in rows)
+    yield "within-a-tenth", "count", closed, "RBMs with a gap within a tenth of a nat"
+    deep = stored.rows("tempering-brackets")
+    off = [row[end] for row in deep if "DBN" in row["model"] for end in ("ais_off", "raise_off")]
+    yield "DBN-ends-off", "nats", max(map(abs, off)), "the DBNs' ends from tempering, at most"
+    bound = stored.row("sm2008-table-2", model="Test DBN-CD25")["bound"]
+    whole = bound + stored.row("dbn-bound-gap", model="DBN-CD25")["gap"]
+    row = stored.row("raise-table-2", model="MNIST DBN")
+    off = [abs(whole - row[f"{start}_ais"]) for start in ("uniform", "base_rate")]
+    yield (
+        "bound-and-gap-off",
+        "nats",
+        max(off),
+        "chapter 7's log-probability from AIS's ends, at most",
+    )
+    fits = lengths_that_fit(stored)
+    everywhere = set.intersection(*map(set, fits.values()))
+    yield "fits-all", "count", len(everywhere), "lengths that fit all rows"
+    yield "rows", "count", len(fits), "rows of Table 1 with a constant T"
+    for epoch in (10, 50):
+        count = sum(epoch in lengths for lengths in fits.values())
+        yield f"rows-{epoch}", "count", count, f"rows that {epoch} epochs fit"
+    behind = mean_at(stored, "CD3(500)", 10) - mean_at(stored, "CD25(500)", 10)
+    yield "CD25-behind-CD3", "nats", behind, "CD25(500) behind CD3(500) after ten epochs"
+    ahead = {}
+    for epoch in (5, 10, 15, 20, 40, 50, 70, 100):
+        few, many = (
+            by_seed(stored.rows("sm2008-training-paths"), model, epoch, "test")
+            for model in ("CD3(500)", "CD25(500)")
+        )
+        ahead[epoch] = {many[seed] > few[seed] for seed in many if seed in few}
+    changes = [
+        max(e for e in ahead if True not in ahead[e]),
+        min(e for e in ahead if False not in ahead[e]),
+    ]
+    yield (
+        "order-changes",
+        "epochs",
+        changes,
+        "CD25(500) behind CD3(500) up to, ahead from, all seeds",
+    )
+    wide = ("CD1(500)", "CD3(500)", "CD25(500)")
+    worse = sum(mean_at(stored, model, 10) < mean_at(stored, model, 5) for model in wide)
+    yield "worse-after-ten", "count", worse, "models of 500 units worse after ten epochs than five"
+    blank = stored.rows("sm2008-training-paths", model="CD1(500)")
+    least = min(row["blank_share"] for row in blank)
+    yield "CD1-500-blank", "fraction", least, "least share of CD1(500)'s mass on blank pages"
+    path = stored.rows("sm2008-training-path-full-size", model="CD1(500)")
+    below = [row["epoch"] for row in path if row["test"] < -125.53]
+    above = [row["epoch"] for row in path if row["test"] > -125.53]
+    yield "CD1-500-passes", "epochs", [max(below), min(above)], "CD1(500) passes the printed value"
+    ours = stored.rows("binarization")
+    same = sum(row["fixed_gap"] > 4 * row["fresh_gap"] > 0 for row in ours)
+    yield "own-models-same", "count", same, "our models whose gap shrinks to less than a quarter"
+    missed = stored.rows("ais-coverage")
+    yield (
+        "misses",
+        "count",
+        sum(row["too_low"] for row in missed),
+        "experiments that missed, too low",
+    )
+    warned = sum(row["missed_and_warned"] for row in missed)
+    yield "misses-warned", "count", warned, "missed with a warning"
+    interval = stored.row("sm2008-own-weights")["interval_3_sigma"]
+    short = both_averages(stored)[0] - interval[1]
+    yield "interval-short", "nats", short, "our first interval ends short of both averages"
+    eight = stored.row("csl-kept-states", csl_states=8_000_000)
+    yield (
+        "CSL-below-AIS",
+        "nats",
+        eight["ais"] - eight["csl"],
+        "eight million states: CSL below AIS",
+    )
+    sets = {row["model"]: row for row in stored.rows("one-minus-eight")}
+    del sets["training images, anew"]
+    far = min(max(row["lowest"] - 56.6, 56.6 - row["highest"]) for row in sets.values())
+    yield "sets-off", "nats", far, "the other sets of images from 56.6, at least"
+    choice = 10 * stored.row("one-minus-eight", model="test images, anew")["choice_error"]
+    yield "choice-moves", "nats", choice, "error by the choice of a hundred images"
+    better = [
+        stored.row("tempering-error", estimator="parallel tempering", chain_steps=steps)["rmse"]
+        < stored.row("tempering-error", estimator="AIS", chain_steps=steps)["rmse"]
+        for steps in (10_000, 100_000, 1_000_000)
+    ]
+    yield "budgets-better", "count", sum(better), "budgets with the smaller error by tempering"
+    slower = stored.column("tempering-seconds", "ratio_interval", estimator="SMC").values()
+    yield "SMC-slower", "count", sum(low > 1 for low, _ in slower), "models on which SMC is slower"
+    flow = stored.row("blank-page-flow")
+    digit = stored.row("sm2008-figure-2", model="training images")["pixels_on"]
+    yield "second-mode-pixels", "times", flow["rest_pixels"] / digit, "its pixels on over a digit's"
