@@ -46,7 +46,11 @@ def _reduced(notebook, name, settings):
     """The cells that a record needs, in order; parameters and settings are changed where they are read."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     trees = [ast.parse(cell.source) for cell in cells]
-    (target,) = [i for i, cell in enumerate(cells) if f'"{name}"' in cell.source and ".record(" in cell.source]
+    (target,) = [
+        i
+        for i, cell in enumerate(cells)
+        if f'"{name}"' in cell.source and ".record(" in cell.source
+    ]
     wanted = _used(trees[target])
     chosen = {target}
     for i in reversed(range(target)):
@@ -77,11 +81,10 @@ def _defined(tree):
             names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
-        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            names |= _used(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in _CHANGING:
-                names |= _used(node.func.value)
+        elif isinstance(node, ast.Subscript | ast.Attribute):
+            calls_a_change = isinstance(node, ast.Attribute) and node.attr in _CHANGING
+            if isinstance(node.ctx, ast.Store) or calls_a_change:
+                names |= _used(node.value)
     return names
 
 
