@@ -493,6 +493,24 @@ def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
     return notebook
 
 
+def shown_notebook(chapter: Path, profile: str) -> nbformat.NotebookNode:
+    """A chapter with the outputs that its page shows.
+
+    Parameters
+    ----------
+    chapter : Path
+        The committed notebook.
+    profile : str
+        Profile of the executed copy, or nothing: the stored outputs.
+
+    Raises
+    ------
+    ReproductionError
+        As in `copy_for_the_book`.
+    """
+    return copy_for_the_book(chapter, profile) if profile else nbformat.read(chapter, as_version=4)
+
+
 def _again(chapter: Path, profile: str) -> str:
     """What to do about an executed copy that is of no use."""
     return f"run `paperlib reproduce --profile {profile} --only {chapter.stem}`"

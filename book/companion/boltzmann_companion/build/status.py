@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from boltzmann_companion.claims.checks import AS_SAID
+from docutils import nodes
+from docutils.statemachine import StringList
+from nbformat import NotebookNode, v4
+from sphinx.util.docutils import SphinxDirective
+
+from boltzmann_companion.build.runner import shown_notebook
+from boltzmann_companion.claims.checks import AS_SAID, answers
+from boltzmann_companion.records import read_record
 
 _HEAD = """
 | chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims as the text says | a *no* among them |
@@ -63,3 +71,38 @@ def status_table(
         ]
         rows.append(f"| {' | '.join(map(str, cells))} |\n")
     return _HEAD + "".join(rows)
+
+
+def claims_checked(notebook: NotebookNode) -> Counter[str]:
+    r"""How many claims an executed chapter has checked, by the answer: `yes`, `no, as the text says`, or another.
+
+    Examples
+    --------
+    >>> printed = v4.new_output("stream", text="it holds: yes\n")
+    >>> cell = v4.new_code_cell("", outputs=[printed], metadata={"tags": ["checks"]})
+    >>> claims_checked(v4.new_notebook(cells=[cell]))
+    Counter({'yes': 1})
+    """
+    checks = (cell for cell in notebook.cells if "checks" in cell.metadata.get("tags", []))
+    printed = (output.get("text", "") for cell in checks for output in cell.outputs)
+    return sum(map(answers, printed), Counter())
+
+
+class StatusTable(SphinxDirective):
+    """The directive `{status-table}`, which `book/status.md` uses."""
+
+    def run(self) -> list[nodes.Node]:
+        """Make the table of the records and chapters as they are now."""
+        root, profile = Path(self.env.srcdir), self.config.paperlib_executed
+        files = sorted((root / "figures").glob("*/*.json"))
+        chapters = sorted((root / "book").glob("*.ipynb"))
+        for path in (*files, *chapters):
+            self.env.note_dependency(str(path))
+        claims = {
+            (chapter.stem, profile or "digits"): claims_checked(shown_notebook(chapter, profile))
+            for chapter in chapters
+        }
+        table = status_table(map(read_record, files), claims)
+        shown = nodes.Element()
+        self.state.nested_parse(StringList(table.splitlines(), "status"), 0, shown)
+        return shown.children
