@@ -11,8 +11,7 @@ from typing import Any
 
 from notebooks import NOTEBOOKS, ROOT, read
 
-from boltzmann_companion.build.book import claims_checked
-from boltzmann_companion.build.status import status_table
+from boltzmann_companion.build.status import claims_checked, status_table
 from boltzmann_companion.claims import report
 from boltzmann_companion.records import read_record
 
@@ -104,11 +103,7 @@ def _of_notebook(path: Path) -> Iterator[Sentence]:
             *headings, own = re.split(r"^#+ .*$", cell.source, flags=re.MULTILINE)
             section = plain(own if headings else f"{section} {own}")
             continue
-        places = [
-            cell.metadata.get("paperlib", {}).get("table"),
-            *cell.metadata.get("mystnb", {}).values(),
-        ]
-        caption = " ".join(place.get("caption", "") for place in places if isinstance(place, dict))
+        caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
         yield from sentences(path.stem, caption, section)
         for output in cell.get("outputs", []):
             printed = "\n\n".join(output.get("text", "").splitlines())

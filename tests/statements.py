@@ -21,7 +21,7 @@ from notebooks import NOTEBOOKS, read
 from prose import both_averages
 from sentences import Sentence
 
-from boltzmann_companion.build.book import claims_checked
+from boltzmann_companion.build.status import claims_checked
 from boltzmann_companion.claims.checks import Row, Stored
 from boltzmann_companion.claims.claims import CLAIMS, SUBJECTS
 from boltzmann_companion.studies.bracket_tables import TABLES, verdict_of

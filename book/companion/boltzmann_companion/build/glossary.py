@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from docutils import nodes
 from sphinx import addnodes
@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 _GLOSSARY = "book/glossary"
-# What the names of these places in a page begin with.
+# What the names of the places that define a term begin with.
 _PLACE = "defines-"
 
 
@@ -53,7 +53,7 @@ def enter_terms(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
     Returns
     -------
     iterable of str
-        The pages in which there are such places, which Sphinx writes anew.
+        The pages that have such places, which Sphinx writes anew.
     """
     if _GLOSSARY not in env.found_docs:
         return ()
@@ -78,12 +78,16 @@ def mark_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     doctree : document
         The page, which is changed.
     """
-    paragraphs = [p for p in doctree.findall(nodes.paragraph) if isinstance(p.parent, nodes.section)]
+    paragraphs = [
+        each for each in doctree.findall(nodes.paragraph) if isinstance(each.parent, nodes.section)
+    ]
     for term in getattr(app.env, "paperlib_terms", {}).get(docname, ()):
+        entry = _entry(term)
         paragraph = _defining_paragraph(term, paragraphs)
-        place = nodes.target("", "", ids=[_entry(term)[2]])
-        index = addnodes.index(entries=[_entry(term)], inline=False)
-        paragraph.parent.insert(paragraph.parent.index(paragraph), [index, place])
+        paragraph["ids"].append(entry[2])
+        # for the search, which reads what a page enters in the index
+        place = paragraph.parent.index(paragraph)
+        paragraph.parent.insert(place, addnodes.index(entries=[entry], inline=False))
 
 
 def _entry(term: str) -> tuple[str, str, str, str, None]:
@@ -94,17 +98,13 @@ def _entry(term: str) -> tuple[str, str, str, str, None]:
 def _defining_paragraph(term: str, paragraphs: list[nodes.paragraph]) -> nodes.paragraph:
     """The first that has the term in emphasis, or else the first that has it at all, or else the first."""
     word = re.escape(term).replace(r"\ ", r"\s+") + r"(?:e?s)?"
-    pattern = re.compile(
-        rf"(?<![\w/-]){word}(?![\w/-])", re.NOFLAG if term.isupper() else re.IGNORECASE
-    )
-    emphasised: Callable[[nodes.paragraph], bool] = lambda paragraph: any(
-        pattern.fullmatch(words.astext()) for words in paragraph.findall(_is_emphasis)
-    )
-    for defines in (emphasised, lambda paragraph: bool(pattern.search(paragraph.astext()))):
-        for paragraph in paragraphs:
-            if defines(paragraph):
-                return paragraph
-    return paragraphs[0]
+    case = re.NOFLAG if term.isupper() else re.IGNORECASE
+    pattern = re.compile(rf"(?<![\w/-]){word}(?![\w/-])", case)
+    having = [each for each in paragraphs if pattern.search(each.astext())]
+    for each in having:
+        if any(pattern.fullmatch(words.astext()) for words in each.findall(_is_emphasis)):
+            return each
+    return having[0] if having else paragraphs[0]
 
 
 def _is_emphasis(node: nodes.Node) -> bool:

@@ -167,7 +167,7 @@ def _without_picture(
     """The cells that make a figure of the page, but whose outputs hold none, each with the figure's name."""
     for cell in notebook.cells:
         figure = cell.metadata.get("mystnb", {}).get("figure")
-        if cell.cell_type != "code" or figure is None:
+        if cell.cell_type != "code" or figure is None or figure["name"].startswith("tab-"):
             continue
         kinds = {kind for output in cell.outputs for kind in output.get("data", {})}
         if not any(kind.startswith("image/") for kind in kinds):

@@ -9,7 +9,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from nbformat import NotebookNode, v4
+from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
 from boltzmann_companion.build.runner import shown_notebook
@@ -78,6 +78,7 @@ def claims_checked(notebook: NotebookNode) -> Counter[str]:
 
     Examples
     --------
+    >>> from nbformat import v4
     >>> printed = v4.new_output("stream", text="it holds: yes\n")
     >>> cell = v4.new_code_cell("", outputs=[printed], metadata={"tags": ["checks"]})
     >>> claims_checked(v4.new_notebook(cells=[cell]))
