@@ -1,109 +1,221 @@
-"""What the book's build adds to its copies of the chapters, and to its settings."""
+"""What the book's Sphinx extension adds to pages and settings, in small books that are built."""
 
-import ast
-import re
+import io
+import pickle
+import shutil
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 import yaml
 from docutils import nodes
 from docutils.core import publish_doctree
+from jupyter_book.config import get_final_config
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from notebooks import EACH_NOTEBOOK, ROOT, read
+from notebooks import ROOT
 from sphinx import addnodes
+from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from boltzmann_companion.build.book import (
+from boltzmann_companion.build.extension import EXECUTED, mark_columns, prose_of
+from boltzmann_companion.build.repository import (
     as_download,
-    as_page,
-    claims_checked,
-    with_address,
-    with_footer,
+    describe_book,
+    footer,
     with_repository,
+    write_downloads,
 )
-from boltzmann_companion.build.extension import mark_columns, prose_of
-from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
-from boltzmann_companion.build.runner import chapters, check_parameters
-from boltzmann_companion.build.status import status_table
+from boltzmann_companion.build.status import claims_checked, status_table
 from boltzmann_companion.records import read_record
 from paperlib import __version__
 
-CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
-CONFIG["repository"]["url"] = ""  # whatever it is
+ADDRESS = "https://github.com/someone/companion"
+NAME = "05-exact-partition-functions"
 
 
-def chapter(*records):
-    """A notebook whose last cell shows a figure, and saves it with these records."""
-    figure = {"figure": {"caption": "Dots.", "name": "fig-x"}}
-    cells = [
-        new_markdown_cell("# Title"),
-        new_code_cell("seed = 1", metadata={"tags": ["parameters"]}),
-        new_code_cell("1", metadata={"mystnb": figure}),
-    ]
-    cells[-1].outputs = [
+def chapter(*cells):
+    """A notebook with a title, a cell of parameters, and these cells."""
+    parameters = new_code_cell("seed = 1", metadata={"tags": ["parameters"]})
+    return new_notebook(
+        cells=[new_markdown_cell("# Title\n\nWords."), parameters, *cells],
+        metadata={"language_info": {"name": "python"}},
+    )
+
+
+class Book:
+    """A book of these pages with the settings of `_config.yml`, and everything that Sphinx has read of it.
+
+    Its chapter is called as the one that has written the records that tests use.
+    """
+
+    def __init__(self, folder, pages, url=""):
+        (folder / "book" / "_static").mkdir(parents=True)
+        for name in ("logo.svg", "favicon.svg", "search.js"):
+            shutil.copy(ROOT / "book" / "_static" / name, folder / "book" / "_static")
+        (folder / "figures").symlink_to(ROOT / "figures")
+        (folder / "book" / "references.bib").touch()
+        pages = {"intro": "# The book", "running": "# Running"} | pages
+        for name, page in pages.items():
+            if isinstance(page, str):
+                (folder / "book" / f"{name}.md").write_text(page)
+            else:
+                nbformat.write(page, folder / "book" / f"{name}.ipynb")
+        listed = [{"file": f"book/{name}"} for name in pages if name != "intro"]
+        toc = {"format": "jb-book", "root": "book/intro", "chapters": listed}
+        (folder / "_toc.yml").write_text(yaml.safe_dump(toc))
+        config = yaml.safe_load((ROOT / "_config.yml").read_text())
+        config["repository"]["url"] = url
+        config["sphinx"]["config"]["extensions"].remove("sphinx-mathjax-offline")
+        (folder / "_config.yml").write_text(yaml.safe_dump(config))
+        settings, _ = get_final_config(
+            user_yaml=folder / "_config.yml", cli_config={"latex_individualpages": False}
+        )
+        settings |= {"external_toc_path": str(folder / "_toc.yml"), "nitpicky": True}
+        self._folder, self._settings = folder, settings
+        self.read()
+
+    def read(self):
+        """Read what has changed, and return the pages that are to be written."""
+        told, output = io.StringIO(), self._folder / "_build"
+        with patch_docutils(), docutils_namespace():
+            self.app = Sphinx(
+                self._folder,
+                None,
+                output,
+                output / ".doctrees",
+                "dummy",
+                self._settings,
+                status=None,
+                warning=told,
+            )
+            written = self.app.builder.read()
+            pickled = output / ".doctrees" / ENV_PICKLE_FILENAME
+            pickled.write_bytes(pickle.dumps(self.app.env, pickle.HIGHEST_PROTOCOL))
+        self.told = told.getvalue()
+        return written
+
+    def page(self, name=NAME):
+        return self.app.env.get_doctree(f"book/{name}")
+
+
+@pytest.fixture(scope="module")
+def page_of(tmp_path_factory):
+    """The page of a chapter with these cells, which is built without a warning."""
+
+    def built(*cells, url=""):
+        book = Book(tmp_path_factory.mktemp("book"), {NAME: chapter(*cells)}, url)
+        assert book.told == ""
+        return book.page()
+
+    return built
+
+
+def cells_of(page):
+    return [c for c in page.findall(nodes.container) if c.get("nb_element") == "cell_code"]
+
+
+def only(page, kind):
+    (node,) = page.findall(kind)
+    return node
+
+
+# ---- figures and tables
+
+
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def drawn(*records):
+    """A cell that has drawn, and saved its figure with these records."""
+    figure = {"figure": {"caption": "Dots.", "name": "fig-x"}, "image": {"alt": "Dots"}}
+    saved = {"paperlib": {"record": records[0]}} if records else {}
+    outputs = [
         new_output("stream", text="printed"),
-        new_output("display_data", {"image/png": ""}),
+        new_output("display_data", {"image/png": PICTURE}, metadata=saved),
     ]
-    for record in records:
-        saved = {"paperlib": {"record": record}}
-        cells[-1].outputs.append(new_output("display_data", {"image/png": ""}, metadata=saved))
-    return new_notebook(cells=cells)
+    return new_code_cell("1", metadata={"mystnb": figure}, outputs=outputs)
 
 
-def page_of(notebook):
-    return as_page(notebook, "05-exact-partition-functions", "digits")
-
-
-def caption(*records):
-    return page_of(chapter(*records)).cells[-1].metadata["mystnb"]["figure"]["caption"]
-
-
-def test_figure_of_a_record_gets_its_source():
-    text = caption("sm2008-figure-3")
-    assert text.startswith("Dots. <small>[figures/digits/sm2008-figure-3.json]")
-    assert "paperlib reproduce --profile digits --only 05" in text
+def test_figure_of_a_record_gets_its_source(page_of):
+    page = page_of(drawn("sm2008-figure-3"))
+    caption = only(page, nodes.caption)
+    assert caption.astext().startswith("Dots. ")
+    assert caption.next_node(addnodes.download_reference).astext() == (
+        "figures/digits/sm2008-figure-3.json"
+    )
+    assert "paperlib reproduce --profile digits --only 05" in caption.astext()
 
 
 @pytest.mark.parametrize("records", [(), ("no-such-record",)])
-def test_figure_without_a_record_keeps_its_caption(records):
-    assert caption(*records) == "Dots."
+def test_figure_without_a_record_keeps_its_caption(page_of, records):
+    assert only(page_of(drawn(*records)), nodes.caption).astext() == "Dots."
 
 
-def test_stored_figure_in_the_text_gets_its_source():
-    text = "```{figure} ../figures/paper/sm2008-figure-3.svg\n:name: x\n\nDots.\n```\n\nMore.\n```\ncode\n```"
-    notebook = chapter()
-    notebook.cells.append(new_markdown_cell(text))
-    lines = page_of(notebook).cells[-1].source.split("\n")
-    assert lines[3] == "Dots."
-    assert "paperlib reproduce --profile paper --only 05" in lines[4]
-    assert lines[5:] == text.split("\n")[4:]
+def test_stored_figure_in_the_text_gets_its_source(page_of):
+    text = "```{figure} ../figures/paper/sm2008-figure-3.svg\n:alt: x\n\nDots.\n```\n\nMore."
+    page = page_of(new_markdown_cell(text))
+    caption = only(page, nodes.caption).astext()
+    assert caption.startswith("Dots. ")
+    assert "figures/paper/sm2008-figure-3.json" in caption
+    assert "paperlib reproduce --profile paper --only 05" in caption
+    assert list(page.findall(nodes.paragraph))[-1].astext() == "More."
 
 
-def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
-    notebook = chapter()
-    before = nbformat.writes(notebook)
-    page = page_of(notebook)
-    assert "--only 05\n" in page.cells[1].source
-    assert page.cells[2].metadata["tags"] == ["parameters"]
-    assert nbformat.writes(notebook) == before
+def test_table_with_a_caption_is_numbered_and_keeps_its_source(page_of):
+    markdown = "| a |\n| --- |\n| 1 |\n\n<small>source</small>"
+    table = new_output("display_data", {"text/markdown": markdown, "text/plain": markdown})
+    named = {"mystnb": {"figure": {"caption": "Costs of $K$.", "name": "tab-05-costs"}}}
+    numbered = new_code_cell("1", metadata=named, outputs=[table])
+    plain = new_code_cell("2", outputs=[table])
+    page = page_of(numbered, plain, new_markdown_cell("See {numref}`tab-05-costs`."))
+    first, second = page.findall(nodes.table)
+    assert (first["names"], first["ids"]) == (["tab-05-costs"], ["tab-05-costs"])
+    assert only(first, nodes.title).astext() == "Costs of K."
+    assert only(first, nodes.math).astext() == "K"
+    assert first.parent[first.parent.index(first) + 1].astext() == "<small>source</small>"
+    assert not second["names"]
+    assert second.next_node(nodes.title) is None
+    assert list(page.findall(nodes.figure)) == []
 
 
-@EACH_NOTEBOOK
-def test_box_runs_its_chapter_and_shows_one_of_its_parameters(path):
-    page = as_page(read(path), path.stem, "digits")
-    (box,) = [cell.source for cell in page.cells if "Run this chapter" in cell.source]
-    (number,) = set(re.findall(r"--only (\w+)", box))
-    assert chapters([number]) == [path]
-    name, value = re.search(r"--set (\w+)=(\S+)$", box, re.MULTILINE).groups()
-    check_parameters(path, {name: ast.literal_eval(value)})
-    assert (name == "seed") == (path.stem in ("13-reproduction-report", "benchmarks"))
+# ---- the box that runs a chapter
 
 
-def page_cell(printed, metadata):
-    """The last cell of a page, which has shown this."""
-    notebook = chapter()
-    notebook.cells.append(new_code_cell("1", metadata=metadata, outputs=[printed]))
-    return page_of(notebook).cells[-1]
+def box_of(page):
+    (box,) = [c for c in page.findall(nodes.container) if "run-this-chapter" in str(c.attributes)]
+    return box
+
+
+def test_box_stands_before_the_parameters(page_of):
+    page = page_of()
+    box = box_of(page)
+    following = box.parent[box.parent.index(box) + 1]
+    assert following["cell_metadata"]["tags"] == ["parameters"]
+    assert only(box, nodes.literal_block).astext().splitlines() == [
+        "paperlib reproduce --only 05",
+        "paperlib reproduce --only 05 --set seed=1",
+    ]
+
+
+def test_box_shows_the_first_setting_that_the_chapter_suggests(page_of):
+    text = """## Before
+
+`steps = 1`
+
+## What to try
+
+- `profile = "paper"`: hours.
+- `counts = [1, 10]`: more.
+- `steps = 10`"""
+    code = only(box_of(page_of(new_markdown_cell(text))), nodes.literal_block).astext()
+    assert code.endswith("--set counts=[1,10]\n")
+
+
+# ---- lines to unfold
+
+FOLDED, CHECKS = {"tags": ["hide-input"]}, {"tags": ["checks", "hide-cell"]}
 
 
 @pytest.mark.parametrize(
@@ -117,115 +229,123 @@ def page_cell(printed, metadata):
         ),
     ],
 )
-def test_line_to_which_a_cell_of_checks_folds_counts_them(text, prompt):
+def test_line_to_which_a_cell_of_checks_folds_counts_them(page_of, text, prompt):
     printed = new_output("stream", text=text)
-    cell = page_cell(printed, {"tags": ["checks", "hide-cell"]})
-    assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
-    assert cell.outputs == [printed]
+    cell = cells_of(page_of(new_code_cell("1", metadata=CHECKS, outputs=[printed])))[-1]
+    assert (cell["prompt_show"], cell["prompt_hide"]) == (prompt, prompt)
+    assert text.strip() in cell.astext()
 
 
-def test_folded_cell_that_shows_nothing_is_joined_to_the_folded_one_below():
+def test_folded_cell_that_shows_nothing_is_joined_to_the_folded_one_below(page_of):
     printed = new_output("stream", text="it holds: yes\n")
-    folded, checks = {"tags": ["hide-input"]}, {"tags": ["checks", "hide-cell"]}
-    cells = [
-        new_code_cell("a = 1", metadata=folded),
-        new_code_cell("b = 2", metadata=folded),
-        new_code_cell("print(a)", metadata=folded, outputs=[printed]),
-        new_code_cell("c = 3", metadata=folded),
-        new_code_cell("check(c)", metadata=checks, outputs=[printed]),
-        new_code_cell("d = 4", metadata=folded),
+    page = page_of(
+        new_code_cell("a = 1", metadata=FOLDED),
+        new_code_cell("b = 2", metadata=FOLDED),
+        new_code_cell("print(a)", metadata=FOLDED, outputs=[printed]),
+        new_code_cell("c = 3", metadata=FOLDED),
+        new_code_cell("check(c)", metadata=CHECKS, outputs=[printed]),
+        new_code_cell("d = 4", metadata=FOLDED),
+        new_markdown_cell("Words between."),
+        new_code_cell("e = 5", metadata=FOLDED),
         new_code_cell("open"),
-    ]
-    notebook = chapter()
-    notebook.cells += cells
-    page = page_of(notebook)
-    assert [cell.source for cell in page.cells[-5:]] == [
-        "a = 1\n\n\nb = 2\n\n\nprint(a)",
-        "c = 3",
-        "check(c)",
-        "d = 4",
-        "open",
-    ]
-    assert page.cells[-5].outputs == [printed]
+    )
+    shown = [cell.next_node(nodes.literal_block).astext() for cell in cells_of(page)]
+    joined = "a = 1\n\n\nb = 2\n\n\nprint(a)"
+    assert shown == ["seed = 1", joined, "c = 3", "check(c)", "d = 4", "e = 5", "open"]
+    assert "it holds" in cells_of(page)[1].astext()
 
 
-def test_table_with_a_caption_is_numbered_and_keeps_its_source():
-    markdown = "| a |\n| --- |\n| 1 |\n\n<small>source</small>"
-    table = new_output("execute_result", {"text/markdown": markdown})
-    named = {"paperlib": {"table": {"caption": "Costs.", "name": "tab-05-costs"}}}
-    lines = page_cell(table, named).outputs[0].data["text/markdown"].split("\n")
-    assert lines[:2] == [":::{table} Costs.", ":name: tab-05-costs"]
-    assert lines[3:] == [*markdown.split("\n")[:3], ":::", "", "<small>source</small>"]
-    assert page_cell(table, {}).outputs[0].data["text/markdown"] == markdown
+# ---- which outputs a page shows
 
 
-def theme_options(environment, config=CONFIG):
-    return with_repository(config, environment)["sphinx"]["config"]["html_theme_options"]
+def test_executed_copy_is_shown_if_its_profile_is_asked_for(tmp_path, monkeypatch):
+    def printing(text):
+        return chapter(new_code_cell("1", outputs=[new_output("stream", text=text)]))
 
-
-def test_without_an_address_there_are_no_links_to_it():
-    assert set(theme_options({})) == {"show_toc_level", "logo"}
-
-
-def test_workflow_gives_its_own_address_and_commit_and_pages_are_edited_on_its_branch():
-    environment = {"GITHUB_REPOSITORY": "someone/companion", "GITHUB_SHA": "abc"}
-    sphinx = with_repository(CONFIG, environment)["sphinx"]["config"]
-    options = sphinx["html_theme_options"]
-    assert options["repository_url"] == "https://github.com/someone/companion"
-    assert options["repository_branch"] == "abc"
-    assert options["launch_buttons"]["binderhub_url"] == "https://mybinder.org"
-    for button in ("repository", "issues", "edit_page"):
-        assert options[f"use_{button}_button"]
-    assert options["show_toc_level"] == 2
-    edit = sphinx["html_context"]["edit_page_url_template"]
-    assert edit == "https://github.com/someone/companion/edit/main/{{ file_name }}"
-    assert "edit_page_url_template" not in CONFIG["sphinx"]["config"]["html_context"]
-
-
-def test_a_written_address_comes_first():
-    config = CONFIG | {"repository": {"url": "https://example.org/a/b", "branch": "main"}}
-    options = theme_options({"GITHUB_REPOSITORY": "someone/fork", "GITHUB_SHA": "abc"}, config)
-    assert options["repository_url"] == "https://example.org/a/b"
-    assert options["repository_branch"] == "main"
+    executed = tmp_path / "_build" / "executed" / "paper" / f"{NAME}.ipynb"
+    executed.parent.mkdir(parents=True)
+    nbformat.write(printing("executed"), executed)
+    monkeypatch.setenv(EXECUTED, "paper")
+    book = Book(tmp_path, {NAME: printing("committed")})
+    assert "executed" in book.page().astext()
+    assert "committed" not in book.page().astext()
 
 
 # ---- one address, in all places or in none
 
 
-ADDRESS = "https://example.org/someone/companion"
-SOURCES = {path.name: path.read_text() for path in (ROOT / "book").glob("*.md")}
+def theme_options(environment, url=""):
+    options = {"show_toc_level": 2, "repository_url": url, "repository_branch": "main"}
+    return with_repository(options | {"launch_buttons": {"binderhub_url": "x"}}, environment)
 
 
-def with_it(url):
-    """Everything of the book in which the address stands, in one text."""
-    pages = [with_address(text, url) for text in SOURCES.values()]
-    pages += [cell.source for cell in as_page(chapter(), "05-x", "digits", url).cells]
-    pages += [cell.source for cell in as_download(chapter(), url, "main").cells]
-    return "\n".join(pages)
+def test_without_an_address_there_are_no_links_to_it():
+    options, context = theme_options({})
+    assert options["repository_url"] == ""
+    assert not [name for name in options if "button" in name]
+    assert context == {}
 
 
-def test_with_an_address_it_can_be_cloned_cited_and_opened_on_colab():
-    text = with_it(ADDRESS)
-    assert f"git clone {ADDRESS} companion\n" in text
-    assert f"  url     = {{{ADDRESS}}},\n" in text
-    assert "[Colab](https://colab.research.google.com/)" in text
-    assert f"installs them from <{ADDRESS}>" in text
+def test_workflow_gives_its_own_address_and_commit_and_pages_are_edited_on_its_branch():
+    environment = {"GITHUB_REPOSITORY": "someone/companion", "GITHUB_SHA": "abc"}
+    options, context = theme_options(environment)
+    assert options["repository_url"] == "https://github.com/someone/companion"
+    assert options["repository_branch"] == "abc"
+    assert options["launch_buttons"] == {"binderhub_url": "x"}
+    for button in ("repository", "issues", "edit_page"):
+        assert options[f"use_{button}_button"]
+    assert options["show_toc_level"] == 2
+    edit = context["edit_page_url_template"]
+    assert edit == "https://github.com/someone/companion/edit/main/{{ file_name }}"
+
+
+def test_a_written_address_comes_first():
+    environment = {"GITHUB_REPOSITORY": "someone/fork", "GITHUB_SHA": "abc"}
+    options, _ = theme_options(environment, "https://example.org/a/b")
+    assert options["repository_url"] == "https://example.org/a/b"
+    assert options["repository_branch"] == "main"
+
+
+CITED = "# The book\n\n```bibtex\n@software{x,\n  title = {T},\n  year    = {2026}\n}\n```"
+
+
+def with_it(folder, url):
+    """Everything of a book in which the address stands, in one text."""
+    book = Book(folder, {NAME: chapter(), "intro": CITED}, url)
+    assert book.told == ""
+    text = book.page().astext() + book.page("intro").astext()
+    text += "".join(link["refuri"] for link in book.page().findall(nodes.reference))
+    download = as_download(chapter(), url, "main")
+    return text + "".join(cell.source for cell in download.cells)
+
+
+def test_with_an_address_it_can_be_cloned_cited_and_opened_on_colab(tmp_path):
+    text = with_it(tmp_path, ADDRESS)
+    assert f"git clone {ADDRESS}\n" in text
+    assert f"  title = {{T}},\n  url     = {{{ADDRESS}}},\n  year    = {{2026}}\n}}" in text
+    assert "https://colab.research.google.com/" in text
+    assert f"installs them from {ADDRESS}" in text
     for name, where in (
         ("paperlib", "main"),
         ("likelihood", "main#subdirectory=likelihood"),
         ("companion", "main#subdirectory=book/companion"),
     ):
         assert f'"boltzmann-{name} @ git+{ADDRESS}@{where}"' in text
-    assert "REPOSITORY_URL" not in text
 
 
-def test_without_an_address_there_is_neither_one_nor_a_placeholder():
-    text = with_it("")
-    for word in ("REPOSITORY_URL", "git clone", "google.com", "git+", "url     ="):
+def test_without_an_address_there_is_none(tmp_path):
+    text = with_it(tmp_path, "")
+    for word in ("git clone", "google.com", "git+", "url     ="):
         assert word not in text
-    # Nothing else is left out.
-    gone = sum(page.count("\n") - with_address(page, "").count("\n") for page in SOURCES.values())
-    assert gone == 2
+
+
+def test_no_page_has_a_placeholder():
+    """Whoever reads the sources sees what a reader of the pages sees."""
+    sources = [*ROOT.glob("*.md"), *ROOT.glob("book/*.md"), *ROOT.glob("book/*.ipynb")]
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        for word in ("REPOSITORY_URL", "YOUR_", "TODO", "OWNER", "user/repo"):
+            assert word not in text, (path.name, word)
 
 
 def test_only_a_download_installs_the_packages_and_only_on_colab():
@@ -238,6 +358,15 @@ def test_only_a_download_installs_the_packages_and_only_on_colab():
     names = {}
     exec(magic, names)
     assert "installed" not in names
+
+
+def test_downloads_are_the_chapters_as_their_pages_show_them(tmp_path):
+    book = Book(tmp_path, {NAME: chapter()}, ADDRESS)
+    target = Path(book.app.outdir, "_sources", "book", f"{NAME}.ipynb")
+    target.parent.mkdir(parents=True)
+    book.app.builder.name = "html"
+    write_downloads(book.app, None)
+    assert [cell.source for cell in nbformat.read(target, as_version=4).cells][2:] == ["seed = 1"]
 
 
 # ---- what a page says of its making
@@ -256,20 +385,24 @@ def test_only_a_download_installs_the_packages_and_only_on_colab():
     ],
 )
 def test_foot_of_a_page_has_version_commit_and_date(url, state, said):
-    config = CONFIG | {"repository": {"url": url, "branch": "main"}}
-    options = with_footer(with_repository(config, {}), *state)["sphinx"]["config"]
-    footer = options["html_theme_options"]["extra_footer"]
-    assert footer.startswith(f"Version {__version__}{said}20")
+    assert footer(url, *state).startswith(f"Version {__version__}{said}20")
+
+
+def test_settings_keep_what_they_have():
+    options = {"repository_url": "", "repository_branch": "main", "launch_buttons": {}, "a": 1}
+    config = SimpleNamespace(html_theme_options=options, html_context={"default_mode": "auto"})
+    describe_book(None, config)
+    assert config.html_theme_options["a"] == 1
+    assert config.html_theme_options["extra_footer"].startswith("Version ")
+    assert config.html_context == {"default_mode": "auto"}
 
 
 def test_claims_are_counted_by_their_answer():
     text = "a: yes\nb: no, as the text says\nc: yes\nd: no, not as the text says\ne: no comment\n"
     printed = new_output("stream", text=text)
-    notebook = chapter()
-    notebook.cells.append(new_code_cell("", metadata={"tags": ["checks"]}))
-    notebook.cells[-1].outputs = [printed]
-    notebook.cells[-2].outputs = [printed]  # no check
-    assert claims_checked(notebook) == {
+    no_check = new_code_cell("", outputs=[printed])
+    checks = new_code_cell("", outputs=[printed], metadata={"tags": ["checks"]})
+    assert claims_checked(chapter(no_check, checks)) == {
         "yes": 2,
         "no, as the text says": 1,
         "no, not as the text says": 1,
@@ -386,41 +519,68 @@ nothing of it
   Is there. See {doc}`04-chapter`.
 ```
 """
+TEXT = """# Title
+
+A model, and ais.
+
+```python
+mode = 1
+```
+
+| mode |
+| --- |
+| 1 |
+
+```{note}
+A mode in a box.
+```
+
+- a mode in a list
+
+Many modes, gap.
+
+## Section
+
+AIS first.
+
+That is *annealed importance sampling*.
+"""
 
 
-def test_terms_are_entered_where_the_chapter_defines_them():
-    terms = defining_chapters(GLOSSARY)
-    assert terms == {
-        "AIS": "04-chapter",
-        "annealed importance sampling": "04-chapter",
-        "gap": "08-other",
-        "mode": "04-chapter",
-        "nothing of it": "04-chapter",
+def test_terms_are_entered_where_the_chapter_defines_them(tmp_path):
+    pages = {"04-chapter": TEXT, "08-other": "# Other\n\nA gap.", "glossary": GLOSSARY}
+    book = Book(tmp_path, pages)
+    assert book.told == ""
+    app = book.app
+    entries = app.env.get_domain("index").data["entries"]
+    entered = {place: term for _, term, place, *_ in entries["book/04-chapter"]}
+    assert {term for _, term, *_ in entries["book/08-other"]} == {"gap"}
+    page = book.page("04-chapter")
+    app.emit("doctree-resolved", page, "book/04-chapter")
+    places = {
+        entered.pop(identifier): paragraph.astext()
+        for paragraph in page.findall(nodes.paragraph)
+        for identifier in paragraph["ids"]
     }
-    cells = [
-        "# Title\n\nA model, and ais.",
-        "```python\nmode = 1\n\nmode = 2\n```\n\n| mode |\n\nMany modes, gap.",
-        "AIS first.\n\nThat is *annealed importance sampling*.",
-    ]
-    page = new_notebook(cells=[new_markdown_cell(c) for c in cells])
-    add_index_entries(page, "04-chapter", terms)
-
-    def entry(term):
-        return f"```{{index}} ! single: {term}\n```\n\n"
-
-    assert [cell.source for cell in page.cells] == [
-        f"# Title\n\n{entry('nothing of it')}A model, and ais.",
-        f"```python\nmode = 1\n\nmode = 2\n```\n\n| mode |\n\n{entry('mode')}Many modes, gap.",
-        f"{entry('AIS')}AIS first.\n\n{entry('annealed importance sampling')}That is *annealed importance sampling*.",
-    ]
+    assert places == {
+        "nothing of it": "A model, and ais.",
+        "mode": "Many modes, gap.",
+        "AIS": "AIS first.",
+        "annealed importance sampling": "That is annealed importance sampling.",
+    }
+    assert entered == {}
+    # the search reads them from the page
+    assert len([i for i in page.findall(addnodes.index) if i["entries"][0][3] == "main"]) == 4
 
 
-def test_index_entry_stands_outside_of_boxes_figures_and_formulas():
-    box = "````{admonition} Key\nSome mode.\n\n```{figure} x.svg\n:alt: x\n\nA mode.\n```\n\nA mode.\n````"
-    formula = "$$\nx\n\ny\n$$ (eq-x)\n\n$$z$$"
-    page = new_notebook(cells=[new_markdown_cell(f"{box}\n\n{formula}\n\nA mode at last.")])
-    add_index_entries(page, "04-chapter", {"mode": "04-chapter"})
-    assert (
-        page.cells[0].source
-        == f"{box}\n\n{formula}\n\n```{{index}} ! single: mode\n```\n\nA mode at last."
+def test_a_changed_glossary_changes_the_index(tmp_path):
+    book = Book(
+        tmp_path, {"04-chapter": TEXT, "08-other": "# Other\n\nA gap.", "glossary": GLOSSARY}
     )
+    glossary = tmp_path / "book" / "glossary.md"
+    glossary.write_text(GLOSSARY.replace("A region. See {doc}`04-chapter`", "See {doc}`08-other`"))
+    written = book.read()
+    entries = book.app.env.get_domain("index").data["entries"]
+    assert "mode" not in {term for _, term, *_ in entries["book/04-chapter"]}
+    assert {term for _, term, *_ in entries["book/08-other"]} == {"gap", "mode"}
+    assert {"book/04-chapter", "book/08-other", "book/glossary"} == set(written)

@@ -469,7 +469,7 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
         jupyter._show_caption(ExecutionResult(info))
 
     after(mystnb={"figure": {"caption": "Two chains.", "name": "fig-01-chains"}})
-    after(paperlib={"table": {"caption": "Their means.", "name": "tab-01-means"}})
+    after(mystnb={"figure": {"caption": "Their means.", "name": "tab-01-means"}})
     after(tags=["hide-input"])
     after()
     assert shown == [

@@ -354,7 +354,7 @@ CAPTION = {"caption": "Errors.", "name": "tab-01-errors"}
 )
 def test_jupyter_shows_what_the_run_gives_whatever_a_user_has_folded(tags, source, folded):
     by_hand = notebook(source)
-    caption = {"paperlib": {"table": CAPTION}} if "table" in tags else {}
+    caption = {"mystnb": {"figure": CAPTION}} if "table" in tags else {}
     by_hand.cells[-1].metadata = {"tags": tags, "jupyter": {"outputs_hidden": False}, **caption}
     cell = runner.clean_notebook(by_hand).cells[-1]
     assert cell.metadata.get("jupyter", {}) == dict.fromkeys(folded, True)

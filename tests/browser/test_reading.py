@@ -1,5 +1,6 @@
 """What readers do with the book from disk: search, wait, look where a figure comes from, download, print."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -8,6 +9,8 @@ from urllib.parse import quote, unquote, urlparse
 import nbformat
 import pytest
 from built_book import EACH_CHAPTER, ROOT, go, page_path, switch
+
+from boltzmann_companion.build.runner import chapters, check_parameters
 
 
 def found(tab):
@@ -166,6 +169,20 @@ def test_figures_and_tables_lead_to_their_records(tab):
         "all => all.map(line => line.getBoundingClientRect().height)"
     )
     assert all(height > 0 for height in heights)
+
+
+# ---- running a chapter
+
+
+@EACH_CHAPTER
+def test_box_runs_its_chapter_and_shows_one_of_its_parameters(tab):
+    path = chapter_of(tab)
+    code = tab.locator(".run-this-chapter pre").text_content()
+    (number,) = set(re.findall(r"--only (\w+)", code))
+    assert chapters([number]) == [path]
+    name, value = re.search(r"--set (\w+)=(\S+)$", code, re.MULTILINE).groups()
+    check_parameters(path, {name: ast.literal_eval(value)})
+    assert (name == "seed") == (path.stem in ("13-reproduction-report", "benchmarks"))
 
 
 # ---- downloading a chapter

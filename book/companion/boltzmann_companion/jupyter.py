@@ -60,8 +60,7 @@ def fold(cell: NotebookNode) -> None:
     """
     tags = set(cell.metadata.get("tags", []))
     folded = {key for key, folding in _FOLDED.items() if folding & tags}
-    own = cell.metadata.get("mystnb", {}) | cell.metadata.get("paperlib", {})
-    if tags & _CLAIMS or own.keys() & {"figure", "table"}:
+    if tags & _CLAIMS or "figure" in cell.metadata.get("mystnb", {}):
         folded -= {"outputs_hidden"}
         if only_stored(cell.source):
             folded |= {"outputs_hidden"}
@@ -101,13 +100,10 @@ def _show_caption(result: ExecutionResult) -> None:
     The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the code. No other client does.
     """
     of_cell = (result.info and result.info.cell_meta) or {}
-    captions = {
-        "Figure": of_cell.get("mystnb", {}).get("figure"),
-        "Table": of_cell.get("paperlib", {}).get("table"),
-    }
-    for kind, made in captions.items():
-        if made and result.success:
-            display(Markdown(f"**{kind} {made['name']}.** {made['caption']}"))
+    made = of_cell.get("mystnb", {}).get("figure")
+    if made and result.success:
+        kind = "Table" if made["name"].startswith("tab-") else "Figure"
+        display(Markdown(f"**{kind} {made['name']}.** {made['caption']}"))
 
 
 def _own_lines(shell: InteractiveShell, traceback: TracebackType) -> TracebackType | None:

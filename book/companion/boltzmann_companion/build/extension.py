@@ -1,11 +1,16 @@
-"""The book's own Sphinx extension: search finds only prose, a column of a table is as wide as its sentences or values need, citations.
+"""The book's own Sphinx extension, which `_config.yml` lists: with it, `jupyter-book build .` makes the whole book.
 
-`_config.yml` lists it. Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for this, so the builder
-is replaced by one that feeds the index less.
+Search finds only prose, a column of a table is as wide as its sentences or values need, and
+citations are made of links. Other modules add to the pages of chapters (`chapter_pages`), enter the
+glossary's terms in the index (`glossary`), make the table of the page *Status* (`status`), and lead
+to the repository (`repository`). Sphinx feeds its search index in
+`StandaloneHTMLBuilder.index_page` and has no event for this, so the builder is replaced by one that
+feeds the index less.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -13,6 +18,15 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
+
+from boltzmann_companion.build.chapter_pages import ChapterPage, read_notebook
+from boltzmann_companion.build.glossary import enter_terms, mark_terms
+from boltzmann_companion.build.repository import CitedAddress, describe_book, write_downloads
+from boltzmann_companion.build.status import StatusTable
+
+#: The variable that names a profile: the pages then show the executed copies of the chapters in the
+#: place of their stored outputs. It is the default of the setting `paperlib_executed`.
+EXECUTED = "PAPERLIB_EXECUTED"
 
 # A cell with more characters than this and at least this many words is read as a sentence, not compared as a value.
 _CHARACTERS, _WORDS = 24, 4
@@ -151,4 +165,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_builder(ProseFirstBuilder, override=True)
     app.connect("doctree-resolved", mark_columns)
     app.connect("source-read", cite)
+    app.add_config_value("paperlib_executed", os.environ.get(EXECUTED, ""), "env", str)
+    app.connect("config-inited", describe_book)
+    # before the citations in it are read
+    app.connect("source-read", read_notebook, priority=400)
+    app.add_transform(ChapterPage)
+    app.add_transform(CitedAddress)
+    app.add_directive("status-table", StatusTable)
+    app.connect("env-updated", enter_terms)
+    app.connect("doctree-resolved", mark_terms)
+    app.connect("build-finished", write_downloads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -167,7 +167,7 @@ def _without_picture(
     """The cells that make a figure of the page, but whose outputs hold none, each with the figure's name."""
     for cell in notebook.cells:
         figure = cell.metadata.get("mystnb", {}).get("figure")
-        if cell.cell_type != "code" or figure is None:
+        if cell.cell_type != "code" or figure is None or figure["name"].startswith("tab-"):
             continue
         kinds = {kind for output in cell.outputs for kind in output.get("data", {})}
         if not any(kind.startswith("image/") for kind in kinds):
@@ -491,6 +491,24 @@ def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
             f"{chapter.stem} was last executed with {settings}, which are not the book's parameters; {again}"
         )
     return notebook
+
+
+def shown_notebook(chapter: Path, profile: str) -> nbformat.NotebookNode:
+    """A chapter with the outputs that its page shows.
+
+    Parameters
+    ----------
+    chapter : Path
+        The committed notebook.
+    profile : str
+        Profile of the executed copy, or nothing: the stored outputs.
+
+    Raises
+    ------
+    ReproductionError
+        As in `copy_for_the_book`.
+    """
+    return copy_for_the_book(chapter, profile) if profile else nbformat.read(chapter, as_version=4)
 
 
 def _again(chapter: Path, profile: str) -> str:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from boltzmann_companion.claims.checks import AS_SAID
+from docutils import nodes
+from docutils.statemachine import StringList
+from nbformat import NotebookNode
+from sphinx.util.docutils import SphinxDirective
+
+from boltzmann_companion.build.runner import shown_notebook
+from boltzmann_companion.claims.checks import AS_SAID, answers
+from boltzmann_companion.records import read_record
 
 _HEAD = """
 | chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims as the text says | a *no* among them |
@@ -93,7 +101,7 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
         shards = made.get("shards") or {}
         name, profile = record["name"], record["profile"]
         cells = [
-            f"[{name}](../figures/{profile}/{name}.json)",
+            f"[{name}](cell:figures/{profile}/{name}.json)",
             profile,
             _day(made),
             ", ".join(filter(None, (_day(again), again.get("processor")))),
@@ -108,3 +116,40 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
 
 def _day(made: Mapping[str, Any]) -> str:
     return made.get("utc", "").partition("T")[0]
+
+
+def claims_checked(notebook: NotebookNode) -> Counter[str]:
+    r"""How many claims an executed chapter has checked, by the answer: `yes`, `no, as the text says`, or another.
+
+    Examples
+    --------
+    >>> from nbformat import v4
+    >>> printed = v4.new_output("stream", text="it holds: yes\n")
+    >>> cell = v4.new_code_cell("", outputs=[printed], metadata={"tags": ["checks"]})
+    >>> claims_checked(v4.new_notebook(cells=[cell]))
+    Counter({'yes': 1})
+    """
+    checks = (cell for cell in notebook.cells if "checks" in cell.metadata.get("tags", []))
+    printed = (output.get("text", "") for cell in checks for output in cell.outputs)
+    return sum(map(answers, printed), Counter())
+
+
+class StatusTable(SphinxDirective):
+    """The directive `{status-table}`, which `book/status.md` uses."""
+
+    def run(self) -> list[nodes.Node]:
+        """Make the tables of the chapters and records as they are now."""
+        root, profile = Path(self.env.srcdir), self.config.paperlib_executed
+        files = sorted((root / "figures").glob("*/*.json"))
+        chapters = sorted((root / "book").glob("*.ipynb"))
+        for path in (*files, *chapters):
+            self.env.note_dependency(str(path))
+        claims = {
+            (chapter.stem, profile or "digits"): claims_checked(shown_notebook(chapter, profile))
+            for chapter in chapters
+        }
+        records = [read_record(path) for path in files]
+        tables = status_table(records, claims) + records_table(records)
+        shown = nodes.Element()
+        self.state.nested_parse(StringList(tables.splitlines(), "status"), 0, shown)
+        return shown.children

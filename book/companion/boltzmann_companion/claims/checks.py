@@ -12,6 +12,7 @@ One that may fail, or must, is a `Check`. A chapter prints them with `chapter.ch
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial, wraps
@@ -62,6 +63,26 @@ class Check(NamedTuple):
         answer = "yes" if self.holds else "no"
         said = ("" if self.holds else AS_SAID) if self.as_said else otherwise
         return f"{self.claim}: {answer}{said}"
+
+
+# How a line of `Check.line` may end.
+_ANSWERS = {
+    "yes",
+    f"no{AS_SAID}",
+    *(f"{answer}{why}" for answer in ("yes", "no") for why in (NOT_AS_SAID, OWN_SETTINGS)),
+}
+
+
+def answers(printed: str) -> Counter[str]:
+    r"""How many of the claims that a chapter has printed have each answer.
+
+    Examples
+    --------
+    >>> answers("all runs agree: yes\nthe start is right: no, as the text says\nruns: 100\n")
+    Counter({'yes': 1, 'no, as the text says': 1})
+    """
+    ends = (line.rpartition(": ")[2] for line in printed.splitlines())
+    return Counter(end for end in ends if end in _ANSWERS)
 
 
 #: Claims, each as a `Check` or as a pair of its words and whether it holds.

@@ -1,0 +1,190 @@
+"""What the page of a chapter shows beyond its notebook. Nothing of it is in the file that a reader opens or downloads.
+
+A table with a caption is numbered. Each figure of a record names the record and the command that
+makes it again. A cell of checks folds to a line that counts its claims, a folded cell that shows
+nothing is joined to the next, and a box tells how to run the chapter. All this is done to the page
+that Sphinx has parsed, whose cells have the metadata of those of the notebook.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import nbformat
+from docutils import nodes
+from docutils.utils import new_document
+from myst_parser.parsers.sphinx_ import MystParser
+from nbformat import NotebookNode
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+from boltzmann_companion.build.runner import shown_notebook
+from boltzmann_companion.claims.checks import answers
+from boltzmann_companion.records import load_result, source_line
+
+# Where Sphinx keeps the notebook of the page that it is reading.
+_NOTEBOOK = "paperlib_notebook"
+_RUN_BOX = """\
+:::{{dropdown}} Run this chapter
+:class-container: run-this-chapter
+<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the book's packages installed: {{doc}}`running` says how.
+Its settings are in the cell below.
+Or execute a copy in a clone of the repository, with a setting of your own if you like:
+```console
+{clone}paperlib reproduce --only {number}
+paperlib reproduce --only {number} --set {setting}
+```
+{colab}
+:::"""
+_COLAB = (
+    "Or upload the notebook to [Colab](https://colab.research.google.com/), "
+    "where its first code cell installs them from <{url}>."
+)
+# A setting that a chapter suggests, other than its profile and its seed.
+_SETTING = re.compile(r"(?!profile|seed)\w+ = .+")
+
+
+def read_notebook(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Keep the notebook of a page for `ChapterPage`, and show its executed copy if `paperlib_executed` names a profile.
+
+    Parameters
+    ----------
+    app, docname
+        As Sphinx passes them to listeners of `source-read`.
+    source : list of str
+        The text of the page, which is changed.
+    """
+    path = Path(app.env.doc2path(docname))
+    if path.suffix == ".ipynb":
+        notebook = shown_notebook(path, app.config.paperlib_executed)
+        app.env.temp_data[_NOTEBOOK] = notebook
+        source[0] = nbformat.writes(notebook)
+
+
+class ChapterPage(SphinxTransform):
+    """Adds to the page of a chapter what this module says."""
+
+    # Before Sphinx notes the names of tables and the files to download.
+    default_priority = 300
+
+    def apply(self, **kwargs: Any) -> None:
+        """Change the page."""
+        notebook = self.env.temp_data.get(_NOTEBOOK)
+        if notebook is None:
+            return
+        for figure in list(self.document.findall(nodes.figure)):
+            if figure.next_node(nodes.table):
+                self._number_table(figure)
+            else:
+                self._name_source(figure, notebook)
+        for cell in list(self.document.findall(_is_cell)):
+            tags = cell["cell_metadata"].get("tags", [])
+            if "checks" in tags:
+                _count_claims(cell)
+            elif "parameters" in tags:
+                place = cell.parent.index(cell)
+                cell.parent.insert(place, self._run_box())
+            elif _is_folded(cell):
+                _join_to_next(cell)
+
+    def _number_table(self, figure: nodes.figure) -> None:
+        """Put the caption and the name of a figure on the table in it, which then counts as a table."""
+        (table,) = figure.findall(nodes.table)
+        *outputs, caption = figure.children
+        table.insert(0, nodes.title("", "", *caption.children))
+        table["ids"], table["names"] = figure["ids"], figure["names"]
+        for identifier in table["ids"]:
+            self.document.ids[identifier] = table
+        figure.replace_self(outputs)
+
+    def _name_source(self, figure: nodes.figure, notebook: NotebookNode) -> None:
+        """Say in the caption of a record's picture where the record is and what makes it again."""
+        record = _record_shown(figure, posixpath.dirname(self.env.docname)) or _record_saved(
+            figure, notebook, self.config.paperlib_executed or "digits"
+        )
+        if record is not None:
+            (line,) = self._parsed(source_line(record))
+            (caption,) = figure.findall(nodes.caption)
+            caption += [nodes.Text(" "), *line.children]
+
+    def _run_box(self) -> list[nodes.Node]:
+        name = PurePosixPath(self.env.docname).name
+        url = self.config.html_theme_options["repository_url"]
+        text = _RUN_BOX.format(
+            name=name,
+            number=name.split("-")[0],
+            setting=self._suggested_setting(),
+            clone=f"git clone {url}\n" if url else "",
+            colab=_COLAB.format(url=url) if url else "",
+        )
+        return self._parsed(text)
+
+    def _suggested_setting(self) -> str:
+        """The first setting of the section *What to try*."""
+        for section in self.document.findall(nodes.section):
+            if "what to try" in section["names"]:
+                for code in section.findall(nodes.literal):
+                    if _SETTING.fullmatch(code.astext()):
+                        return code.astext().replace(" ", "")
+        return "seed=1"
+
+    def _parsed(self, markdown: str) -> list[nodes.Node]:
+        part = new_document(self.document["source"], self.document.settings)
+        MystParser().parse(markdown, part)
+        # Sphinx stores a page with all that it refers to, and would store the settings of this part.
+        for node in part.findall():
+            node.document = self.document
+        return part.children
+
+
+def _is_cell(node: nodes.Node) -> bool:
+    """Whether a part of a page is a code cell with its outputs."""
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def _record_shown(figure: nodes.figure, folder: str) -> dict[str, Any] | None:
+    """The record whose picture in `figures/` a page of this folder shows."""
+    (image,) = figure.findall(nodes.image)
+    path = PurePosixPath(posixpath.normpath(posixpath.join(folder, image["uri"])))
+    return load_result(path.stem, path.parts[1]) if path.parts[0] == "figures" else None
+
+
+def _record_saved(
+    figure: nodes.figure, notebook: NotebookNode, profile: str
+) -> dict[str, Any] | None:
+    """The record that a cell has saved with its figure, by the name in the output's metadata."""
+    cell = figure.parent
+    while cell and not _is_cell(cell):
+        cell = cell.parent
+    outputs = notebook.cells[cell["cell_index"]].outputs if cell else []
+    for output in outputs:
+        if "paperlib" in output.get("metadata", {}):
+            return load_result(output.metadata["paperlib"]["record"], profile)
+    return None
+
+
+def _is_folded(cell: nodes.Element) -> bool:
+    """Whether a page folds the code of a cell; one of checks folds to a line of its own."""
+    tags = cell["cell_metadata"].get("tags", [])
+    return cell.get("hide_mode") in ("input", "all") and "checks" not in tags
+
+
+def _count_claims(cell: nodes.Element) -> None:
+    """Make the line to which a cell of checks is folded say how many claims it has checked."""
+    printed = [block for block in cell.findall(nodes.literal_block) if "stream" in block["classes"]]
+    count = sum(answers(block.astext()).total() for block in printed)
+    cell["prompt_show"] = f"Checked: {count} claim{'' if count == 1 else 's'}"
+    cell["prompt_hide"] = cell["prompt_show"]
+
+
+def _join_to_next(cell: nodes.Element) -> None:
+    """Put the code of a folded cell that shows nothing above that of the folded one below, so that each line to unfold shows something."""
+    below = cell.next_node(descend=False, siblings=True)
+    if len(cell) == 1 and below and _is_cell(below) and _is_folded(below):
+        above_code, code = (part.next_node(nodes.literal_block) for part in (cell, below))
+        code.rawsource = f"{above_code.astext()}\n\n\n{code.astext()}"
+        code[:] = [nodes.Text(code.rawsource)]
+        cell.parent.remove(cell)
