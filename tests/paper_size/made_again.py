@@ -1,9 +1,10 @@
-"""One record of the papers' size, made again from the cells of its chapter that it needs."""
+"""One record, made again from the cells of its chapter that it needs, and compared with the digits that a page prints."""
 
 import ast
+import itertools
 
 import nbformat
-from notebooks import BOOK, read
+from notebooks import BOOK, parameters_of, read
 
 from boltzmann_companion.build.runner import execute_copy
 from boltzmann_companion.records import read_record
@@ -30,12 +31,15 @@ def made_again(record, folder, settings=None, environment=None):
     made = record["provenance"]
     chapter = BOOK / f"{made['chapter']}.ipynb"
     copy = folder / chapter.name
-    nbformat.write(_reduced(read(chapter), record["name"], settings or {}), copy)
+    given = settings or {}
+    parameters = {name: value for name, value in given.items() if name in parameters_of(chapter)}
+    others = {name: value for name, value in given.items() if name not in parameters}
+    nbformat.write(_reduced(read(chapter), record["name"], others), copy)
     figures = folder / "figures"
     execute_copy(
         copy,
         folder / "executed.ipynb",
-        {"profile": record["profile"]},
+        {"profile": record["profile"], **parameters},
         folder / "executed.ipynb",
         {"PAPERLIB_FIGURES": str(figures), **(environment or {})},
     )
@@ -52,14 +56,15 @@ def _reduced(notebook, name, settings):
         if f'"{name}"' in cell.source and ".record(" in cell.source
     ]
     wanted = _used(trees[target])
-    chosen = {target}
+    is_chosen = ["parameters" in cell.metadata.get("tags", []) for cell in cells]
+    is_chosen[target] = True
     for i in reversed(range(target)):
         if _defined(trees[i]) & wanted:
-            chosen.add(i)
+            is_chosen[i] = True
             wanted |= _used(trees[i])
     reduced = nbformat.v4.new_notebook(metadata=notebook.metadata)
-    for i in sorted(chosen):
-        cell = nbformat.from_dict(cells[i])
+    for cell in itertools.compress(cells, is_chosen):
+        cell = nbformat.from_dict(cell)
         cell.outputs = []
         if "open_chapter(" in cell.source:
             cell.source += f"\nchapter.as_given = False\nchapter.settings.update({settings!r})"
@@ -98,10 +103,22 @@ def moved(record, other):
     for before, after in pairs:
         for key, column in record["columns"].items():
             if column["tolerance"] is not None:
-                old, new = (format_value(row.get(key), column["unit"]) for row in (before, after))
-                if old != new:
+                values = [before.get(key), after.get(key)]
+                old, new = (format_value(value, column["unit"]) for value in values)
+                if old != new and not _within_last_digit(*values, old):
                     lines.append(f"{next(iter(before.values()))}, {key}: {old} -> {new}")
     return lines, len(pairs)
+
+
+def _within_last_digit(old, new, printed):
+    """Numbers that differ by rounding only may lie on two sides of a half of the last printed digit."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        parts = printed.strip("()").split(", ")
+        return all(map(_within_last_digit, old, new, parts))
+    if not (isinstance(old, float) and isinstance(new, float)):
+        return False
+    decimals = len(printed.partition(".")[2])
+    return abs(old - new) < 10**-decimals
 
 
 def _with_same_settings(record, other):
