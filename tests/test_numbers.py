@@ -22,7 +22,7 @@ from boltzmann_companion.build.linked import (
     write_links,
 )
 from boltzmann_companion.cells import DERIVED, Cell, find_cell, read_table, row_names
-from boltzmann_companion.derived import derived_table, is_current
+from boltzmann_companion.derived import checksum, derived_table, is_current
 
 PAGES = pages(ROOT)
 GAPS = "figures/paper/raise-gaps.json"
@@ -85,6 +85,15 @@ def test_the_derived_numbers_are_those_of_the_records():
     assert read_table(ROOT / DERIVED) == json.loads(json.dumps(derived_table()))
 
 
+def test_a_record_that_lacks_a_row_is_told_with_the_function_that_needs_it(monkeypatch):
+    def needs(stored):
+        yield "gap", "nats", stored.row("raise-gaps", model="none")["gap"], "a gap"
+
+    monkeypatch.setattr("boltzmann_companion.derivations.DERIVATIONS", [needs])
+    with pytest.raises(ValueError, match=r"needs: the records lack .*raise-gaps has no row"):
+        derived_table()
+
+
 def test_every_derived_number_is_said_somewhere():
     said = {
         link["address"] for page in PAGES for _, link in links(page) if link["table"] == DERIVED
@@ -131,6 +140,24 @@ def test_a_digit_changed_in_the_published_numbers_is_noticed(tree, tmp_path):
     change(tmp_path / PUBLISHED, "-145.26", "-145.36")
     [line] = tree()
     assert line.startswith("book/page.md, line 2: [−145.26], but data/published.csv#")
+
+
+def test_derived_numbers_of_other_records_are_noticed(tree, tmp_path):
+    record = read_table(tmp_path / GAPS)
+    value = {"name": "six", "what": "", "value": 6, "unit": "count", "records": ["raise-gaps"]}
+    columns = {key: {"label": key, "unit": "", "tolerance": 0} for key in value}
+    provenance = {"rows": {"raise-gaps": checksum(record)}}
+    table = {"name": "derived", "columns": columns, "rows": [value], "provenance": provenance}
+    (tmp_path / DERIVED).write_text(json.dumps(table))
+    change(tmp_path / "book" / "page.md", "[3.9]", f"[six](../{DERIVED}#six/value), [3.9]")
+    assert tree() == []
+    chosen = pages(tmp_path, ["page"])
+    assert check_pages(tmp_path, chosen) == []
+    # so small a change that no text notices it
+    change(tmp_path / GAPS, '"gap": 3.86', '"gap": 3.87')
+    assert tree() == []
+    [line] = check_pages(tmp_path, chosen)
+    assert line == f"{DERIVED} was made of other records: `paperlib check --write` makes it again"
 
 
 @pytest.mark.parametrize(
