@@ -72,6 +72,23 @@ def test_every_number_says_what_its_cell_has():
     assert check_pages(ROOT, PAGES) == []
 
 
+def test_another_last_digit_is_noticed_on_every_page():
+    """But for cells that lie halfway between the two."""
+    unnoticed, tried = [], 0
+    for page in PAGES:
+        for _, link in links(page):
+            digit = re.search(r"\d(?!.*\d)", link["words"])
+            cell = find_cell(ROOT, link["table"], link["address"])
+            for other in (1, 9) if digit else ():
+                changed = str((int(digit[0]) + other) % 10)
+                words = link["words"][: digit.start()] + changed + link["words"][digit.end() :]
+                tried += 1
+                if agrees(words, cell, link.string[link.end() :]):
+                    unnoticed.append(f"{page.path.stem}: {words} for {cell.value}")
+    assert tried > 1_000
+    assert len(unnoticed) < tried / 100, unnoticed
+
+
 def test_the_example_for_contributors_is_right():
     path = ROOT / "book" / "examples" / "number_links.md"
     # it shows what a page of the book says
@@ -213,7 +230,8 @@ def test_words_that_say_what_the_cell_has(words, value):
         ("3.2", 3.26), ("3.20", 3.21), ("−121.56", 121.56), ("+0.3", -0.3), ("1.1", 1.16),
         ("100,000", 10_000), ("10⁵", 10_000), ("seven", 7.6), ("none", 1), ("half", 0.4),
         ("a tenth", 0.2), ("93 %", 0.94), ("∞", 12.0), ("-∞", float("inf")),
-        ("less than a hundredth", 0.02), ("less than a hundredth", 0.0004),
+        ("less than a hundredth", 0.02), ("less than a hundredth", 0.0004), ("within 0.3", 0.174),
+        ("as much as 43", 41.6), ("at least 1.1", 1.24), ("more than a hundred", 230),
         ("more than three", 2.9), ("some fifty", 60), ("closed", "open"),
     ],
 )  # fmt: skip
