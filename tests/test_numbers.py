@@ -22,7 +22,7 @@ from boltzmann_companion.build.linked import (
     write_links,
 )
 from boltzmann_companion.cells import DERIVED, Cell, find_cell, read_table, row_names
-from boltzmann_companion.derived import derived_table, is_current
+from boltzmann_companion.derived import checksum, derived_table, is_current
 
 PAGES = pages(ROOT)
 GAPS = "figures/paper/raise-gaps.json"
@@ -72,6 +72,23 @@ def test_every_number_says_what_its_cell_has():
     assert check_pages(ROOT, PAGES) == []
 
 
+def test_another_last_digit_is_noticed_on_every_page():
+    """But for cells that lie halfway between the two."""
+    unnoticed, tried = [], 0
+    for page in PAGES:
+        for _, link in links(page):
+            digit = re.search(r"\d(?!.*\d)", link["words"])
+            cell = find_cell(ROOT, link["table"], link["address"])
+            for other in (1, 9) if digit else ():
+                changed = str((int(digit[0]) + other) % 10)
+                words = link["words"][: digit.start()] + changed + link["words"][digit.end() :]
+                tried += 1
+                if agrees(words, cell, link.string[link.end() :]):
+                    unnoticed.append(f"{page.path.stem}: {words} for {cell.value}")
+    assert tried > 1_000
+    assert len(unnoticed) < tried / 100, unnoticed
+
+
 def test_the_example_for_contributors_is_right():
     path = ROOT / "book" / "examples" / "number_links.md"
     # it shows what a page of the book says
@@ -83,6 +100,15 @@ def test_the_example_for_contributors_is_right():
 def test_the_derived_numbers_are_those_of_the_records():
     assert is_current(ROOT)
     assert read_table(ROOT / DERIVED) == json.loads(json.dumps(derived_table()))
+
+
+def test_a_record_that_lacks_a_row_is_told_with_the_function_that_needs_it(monkeypatch):
+    def needs(stored):
+        yield "gap", "nats", stored.row("raise-gaps", model="none")["gap"], "a gap"
+
+    monkeypatch.setattr("boltzmann_companion.derivations.DERIVATIONS", [needs])
+    with pytest.raises(ValueError, match=r"needs: the records lack .*raise-gaps has no row"):
+        derived_table()
 
 
 def test_every_derived_number_is_said_somewhere():
@@ -131,6 +157,24 @@ def test_a_digit_changed_in_the_published_numbers_is_noticed(tree, tmp_path):
     change(tmp_path / PUBLISHED, "-145.26", "-145.36")
     [line] = tree()
     assert line.startswith("book/page.md, line 2: [−145.26], but data/published.csv#")
+
+
+def test_derived_numbers_of_other_records_are_noticed(tree, tmp_path):
+    record = read_table(tmp_path / GAPS)
+    value = {"name": "six", "what": "", "value": 6, "unit": "count", "records": ["raise-gaps"]}
+    columns = {key: {"label": key, "unit": "", "tolerance": 0} for key in value}
+    provenance = {"rows": {"raise-gaps": checksum(record)}}
+    table = {"name": "derived", "columns": columns, "rows": [value], "provenance": provenance}
+    (tmp_path / DERIVED).write_text(json.dumps(table))
+    change(tmp_path / "book" / "page.md", "[3.9]", f"[six](../{DERIVED}#six/value), [3.9]")
+    assert tree() == []
+    chosen = pages(tmp_path, ["page"])
+    assert check_pages(tmp_path, chosen) == []
+    # so small a change that no text notices it
+    change(tmp_path / GAPS, '"gap": 3.86', '"gap": 3.87')
+    assert tree() == []
+    [line] = check_pages(tmp_path, chosen)
+    assert line == f"{DERIVED} was made of other records: `paperlib check --write` makes it again"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +230,8 @@ def test_words_that_say_what_the_cell_has(words, value):
         ("3.2", 3.26), ("3.20", 3.21), ("−121.56", 121.56), ("+0.3", -0.3), ("1.1", 1.16),
         ("100,000", 10_000), ("10⁵", 10_000), ("seven", 7.6), ("none", 1), ("half", 0.4),
         ("a tenth", 0.2), ("93 %", 0.94), ("∞", 12.0), ("-∞", float("inf")),
-        ("less than a hundredth", 0.02), ("less than a hundredth", 0.0004),
+        ("less than a hundredth", 0.02), ("less than a hundredth", 0.0004), ("within 0.3", 0.174),
+        ("as much as 43", 41.6), ("at least 1.1", 1.24), ("more than a hundred", 230),
         ("more than three", 2.9), ("some fifty", 60), ("closed", "open"),
     ],
 )  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 
 from boltzmann_companion.cells import DERIVED, read_table
 from paperlib import storage
+from paperlib.errors import InputError
 
 _COLUMNS = {
     "name": {"label": "name", "unit": "", "tolerance": 0},
@@ -46,6 +47,11 @@ def checksum(table: Mapping[str, Any]) -> str:
 def derived_table() -> dict[str, Any]:
     """The table as the records have it now.
 
+    Raises
+    ------
+    InputError
+        If a record has not the rows or columns that a function looks up; says which function.
+
     Examples
     --------
     >>> derived_table()["name"]
@@ -69,7 +75,11 @@ def derived_table() -> dict[str, Any]:
     stored, rows, used = Noting(), [], set()
     for derive in DERIVATIONS:
         stored.used = set()
-        numbers = list(derive(stored))
+        try:
+            numbers = list(derive(stored))
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            where = f"{derive.__module__}.{derive.__name__}"
+            raise InputError(f"{where}: the records lack what it needs: {error!r}") from error
         used |= stored.used
         records = sorted(stored.used)
         rows += [

@@ -45,8 +45,8 @@ _OTHERS = {"no": 0, "none": 0, "a": 1, "an": 1, "both": 2}
 _SIZES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 # Units of cells that may be said in per cent.
 _SHARES, _PER_CENT = {"", "fraction", "share"}, {"%", "percent"}
-# What may stand before a number, and whether the cell may be smaller or larger, up to a factor of
-# ten, or either, by a tenth.
+# What may stand before a number, and whether the cell may be smaller or larger, by one in the last
+# place, or either, by a tenth.
 _BOUNDS = {
     "upper": r"(?:less|fewer) than|below|under|within|at most|no more than|up to|as much as",
     "lower": r"more than|over|at least|above",
@@ -94,6 +94,8 @@ class Printed:
         How far the cell may be from it.
     signed : bool
         Whether its sign is printed.
+    step : float
+        One in its last place.
     bound : str
         Whether it is an "upper" or a "lower" bound, or "about" right.
     """
@@ -101,6 +103,7 @@ class Printed:
     value: float
     within: float
     signed: bool
+    step: float = 1.0
     bound: str = ""
 
 
@@ -142,7 +145,7 @@ def read_number(words: str) -> Printed | None:
     Examples
     --------
     >>> read_number("−121.56")
-    Printed(value=-121.56, within=0.005, signed=True, bound='')
+    Printed(value=-121.56, within=0.005, signed=True, step=0.01, bound='')
     >>> read_number("less than a hundredth").bound
     'upper'
     >>> [read_number(words).value for words in ("100,000", "10⁵", "ten thousand", "seven", "half")]
@@ -164,7 +167,8 @@ def read_number(words: str) -> Printed | None:
     if number:
         digits = number[3] or ""
         value = float(number[1] + number[2].replace(",", "") + digits)
-        return Printed(value, 0.5 * 10.0 ** -max(len(digits) - 1, 0), bool(number[1]))
+        step = 10.0 ** -max(len(digits) - 1, 0)
+        return Printed(value, step / 2, bool(number[1]), step)
     return _in_words(text.lower().split())
 
 
@@ -178,14 +182,13 @@ def _in_words(words: list[str]) -> Printed | None:
     if last in _PARTS and len(words) <= 2 and (len(words) == 1 or words[0] in known):
         part, within = _PARTS[last]
         times = known[words[0]] if len(words) == 2 else 1
-        return Printed(times * part, within, signed=False)
+        return Printed(times * part, within, signed=False, step=part)
     if all(word.removesuffix("s") in _SIZES or word in known or word.isdecimal() for word in words):
-        value = 1.0
-        for word in words:
-            value *= _SIZES.get(word.removesuffix("s")) or (
-                float(word) if word.isdecimal() else known[word]
-            )
-        return Printed(value, 0.5, signed=False)
+        sizes = [word.removesuffix("s") for word in words if word.removesuffix("s") in _SIZES]
+        others = [word for word in words if word.removesuffix("s") not in _SIZES]
+        step = math.prod(_SIZES[word] for word in sizes)
+        times = math.prod(int(word) if word.isdecimal() else known[word] for word in others)
+        return Printed(float(times * step), 0.5, signed=False, step=float(step))
     return None
 
 
@@ -251,9 +254,9 @@ def _fits(printed: Printed, value: float) -> bool:
         return printed.value == value or (not printed.signed and abs(printed.value) == abs(value))
     size = value if printed.signed else abs(value)
     if printed.bound == "upper":
-        return printed.value / 10 <= size <= printed.value
+        return max(printed.value - printed.step, printed.value / 10) <= size <= printed.value
     if printed.bound == "lower":
-        return printed.value <= size <= printed.value * 10
+        return printed.value <= size <= printed.value + printed.step
     within = max(printed.within, printed.value / 10) if printed.bound else printed.within
     # a cell may lie on the edge but for its last binary digit
     return abs(size - printed.value) <= within * (1 + 1e-9) + 1e-12
