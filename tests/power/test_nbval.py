@@ -89,7 +89,7 @@ MUTANTS = [
         "RAISE's standard error divided by 1.3",
         "08",
         "estimators/control_variates.py: test_set_std_error=of_these.std_error«→ / 1.3»,",
-        "1.30 times",
+        "digitsCD1-50",
     ),
     Mutant(
         "RAISE larger by 0.05",
@@ -192,9 +192,9 @@ def test_nbval_notices(mutant, tmp_path):
     done = nbval(mutated(tmp_path, mutant.change), mutant.chapter)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Cell outputs differ" in done.stdout, done.stdout
-    [differences] = re.findall(r"^Traceback:$(.*?)^=+ ", done.stdout, re.MULTILINE | re.DOTALL)
+    differences = done.stdout.partition("Traceback:")[2]
     lines = re.findall(r"^  [-+] .*", differences, re.MULTILINE)
-    assert mutant.shown in "".join(lines), differences
+    assert any(mutant.shown in line for line in lines), differences
     shutil.rmtree(tmp_path)
 
 
