@@ -71,14 +71,14 @@ def test_no_doi_is_made_up():
 
 
 def test_the_page_cites_as_readme_does():
-    """The address apart, which the book's build puts in or leaves out."""
+    """The address apart, which the book's build adds if it is known."""
     readme, page = (
         re.search(r"```bibtex\n(.*?)```", path.read_text(), re.DOTALL)[1]
         for path in (ROOT / "README.md", ROOT / "book" / "intro.md")
     )
-    without = [line for line in page.splitlines() if "REPOSITORY_URL" not in line]
-    assert len(without) < len(page.splitlines())
-    assert without == [line for line in readme.splitlines() if not line.startswith("  url")]
+    assert page.splitlines() == [
+        line for line in readme.splitlines() if not line.startswith("  url")
+    ]
 
 
 # ---- the address
