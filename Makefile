@@ -31,7 +31,7 @@ $(BOOK): pyproject.toml likelihood/pyproject.toml book/companion/pyproject.toml 
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
 	@echo "Installing the pinned packages of the book in .venv (1.6 GB), which takes about a minute."
 	$(PYTHON) -m venv .venv
-	$(INSTALL) . --editable './likelihood[plot,hdf5,skops,cluster]' --editable './book/companion[book]'
+	$(INSTALL) '.[fast]' --editable './likelihood[plot,hdf5,skops,cluster]' --editable './book/companion[book]'
 	@touch $@
 
 $(LAB): $(BOOK)
@@ -40,7 +40,7 @@ $(LAB): $(BOOK)
 
 $(TESTS): $(BOOK)
 	@echo "Installing the tools of the tests in .venv (1.1 GB), which takes about a minute."
-	$(INSTALL) '.[test]'
+	$(INSTALL) '.[test,lint,gpu]'
 	@touch $@
 
 # It serves this folder, not book/, since it shows no picture from above the folder that it serves.

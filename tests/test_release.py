@@ -29,7 +29,7 @@ def test_the_version_is_written_once_and_cited_alike():
     assert CITATION["version"] == paperlib.__version__
     # the other dependencies have lower bounds
     library, *_ = TOOL["project"]["dependencies"]
-    assert library == f"boltzmann-paperlib=={paperlib.__version__}"
+    assert library == f"boltzmann-paperlib[fast]=={paperlib.__version__}"
     tool, *_ = COMPANION["project"]["dependencies"]
     assert tool == f"boltzmann-likelihood[plot]=={paperlib.__version__}"
 
