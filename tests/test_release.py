@@ -23,9 +23,10 @@ PROJECT, TOOL, COMPANION = (
 
 
 def test_the_version_is_written_once_and_cited_alike():
-    for one in (PROJECT, TOOL, COMPANION):
-        assert one["project"]["dynamic"] == ["version"]
-        assert one["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
+    # Their source distributions are without the library.
+    for one in (TOOL, COMPANION):
+        assert one["project"]["version"] == paperlib.__version__
     assert CITATION["version"] == paperlib.__version__
     # the other dependencies have lower bounds
     library, *_ = TOOL["project"]["dependencies"]
