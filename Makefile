@@ -20,7 +20,7 @@ export PYTHONNOUSERSITE := 1
 # Some containers forbid it, and each of the many processes that tests and chapters start would then compile the whole library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lab book test power again try paper shards long pack refresh lint serve bench clean
+.PHONY: help install lab book test power again try paper shards long pack refresh lint dist serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,7 +31,7 @@ $(BOOK): pyproject.toml likelihood/pyproject.toml book/companion/pyproject.toml 
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
 	@echo "Installing the pinned packages of the book in .venv (1.6 GB), which takes about a minute."
 	$(PYTHON) -m venv .venv
-	$(INSTALL) . --editable './likelihood[plot,hdf5,skops,cluster]' --editable './book/companion[book]'
+	$(INSTALL) '.[fast]' --editable './likelihood[plot,hdf5,skops,cluster]' --editable './book/companion[book]'
 	@touch $@
 
 $(LAB): $(BOOK)
@@ -40,7 +40,7 @@ $(LAB): $(BOOK)
 
 $(TESTS): $(BOOK)
 	@echo "Installing the tools of the tests in .venv (1.1 GB), which takes about a minute."
-	$(INSTALL) '.[test]'
+	$(INSTALL) '.[test,lint,gpu]'
 	@touch $@
 
 # It serves this folder, not book/, since it shows no picture from above the folder that it serves.
@@ -88,6 +88,15 @@ lint: $(TESTS) ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 
+# The wheels are built of the source distributions alone. The last lines use what was installed, far from the clone.
+dist: $(TESTS) ## build in dist/ what a release uploads, and install it in an empty environment
+	rm -rf dist _build/empty
+	for folder in . likelihood book/companion; do (cd $$folder && $(CURDIR)/$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("$(CURDIR)/dist")' >/dev/null) || exit 1; done
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
+	$(PYTHON) -m venv _build/empty
+	_build/empty/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd $$(mktemp -d) && bin=$(CURDIR)/_build/empty/bin && $$bin/python -c "import numpy, paperlib.datasets as d; numpy.save('digits.npy', d.load_digits().test)" && $$bin/paperlib evaluate $$bin/../share/paperlib/data/models/digits-cd25-50.safetensors --data digits.npy --binarize 1 --steps 100
+
 bench: $(TESTS) ## measure speed beside peers (45 minutes; BENCH=--quick: seconds)
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
@@ -96,5 +105,5 @@ serve: ## show the built book at http://localhost:8000
 	$(PYTHON) -m http.server --directory _build/html --bind 127.0.0.1 8000
 
 clean: ## remove everything that was built, .venv included
-	rm -rf .venv _build {.,likelihood,book/companion}/build {.,likelihood,book/companion}/*.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv _build dist {.,likelihood,book/companion}/build {.,likelihood,book/companion}/*.egg-info .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,6 @@ import io
 import pickle
 import shutil
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
@@ -20,13 +19,7 @@ from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from boltzmann_companion.build.extension import EXECUTED, mark_columns, prose_of
-from boltzmann_companion.build.repository import (
-    as_download,
-    describe_book,
-    footer,
-    with_repository,
-    write_downloads,
-)
+from boltzmann_companion.build.repository import _describe_book, _footer, _with_repository
 from boltzmann_companion.build.status import claims_checked, status_table
 from boltzmann_companion.records import read_record
 from paperlib import __version__
@@ -276,7 +269,7 @@ def test_executed_copy_is_shown_if_its_profile_is_asked_for(tmp_path, monkeypatc
 
 def theme_options(environment, url=""):
     options = {"show_toc_level": 2, "repository_url": url, "repository_branch": "main"}
-    return with_repository(options | {"launch_buttons": {"binderhub_url": "x"}}, environment)
+    return _with_repository(options | {"launch_buttons": {"binderhub_url": "x"}}, environment)
 
 
 def test_without_an_address_there_are_no_links_to_it():
@@ -314,28 +307,20 @@ def with_it(folder, url):
     book = Book(folder, {NAME: chapter(), "intro": CITED}, url)
     assert book.told == ""
     text = book.page().astext() + book.page("intro").astext()
-    text += "".join(link["refuri"] for link in book.page().findall(nodes.reference))
-    download = as_download(chapter(), url, "main")
-    return text + "".join(cell.source for cell in download.cells)
+    return text + "".join(link["refuri"] for link in book.page().findall(nodes.reference))
 
 
 def test_with_an_address_it_can_be_cloned_cited_and_opened_on_colab(tmp_path):
     text = with_it(tmp_path, ADDRESS)
-    assert f"git clone {ADDRESS}\n" in text
+    assert f"!git clone {ADDRESS} companion\n" in text
     assert f"  title = {{T}},\n  url     = {{{ADDRESS}}},\n  year    = {{2026}}\n}}" in text
     assert "https://colab.research.google.com/" in text
-    assert f"installs them from {ADDRESS}" in text
-    for name, where in (
-        ("paperlib", "main"),
-        ("likelihood", "main#subdirectory=likelihood"),
-        ("companion", "main#subdirectory=book/companion"),
-    ):
-        assert f'"boltzmann-{name} @ git+{ADDRESS}@{where}"' in text
+    assert "%pip install ./companion ./companion/likelihood ./companion/book/companion" in text
 
 
 def test_without_an_address_there_is_none(tmp_path):
     text = with_it(tmp_path, "")
-    for word in ("git clone", "google.com", "git+", "url     ="):
+    for word in ("git clone", "google.com", "companion", "url     ="):
         assert word not in text
 
 
@@ -346,27 +331,6 @@ def test_no_page_has_a_placeholder():
         text = path.read_text(encoding="utf-8")
         for word in ("REPOSITORY_URL", "YOUR_", "TODO", "OWNER", "user/repo"):
             assert word not in text, (path.name, word)
-
-
-def test_only_a_download_installs_the_packages_and_only_on_colab():
-    notebook = chapter()
-    before = nbformat.writes(notebook)
-    cell = as_download(notebook, ADDRESS, "abc").cells[1]
-    assert nbformat.writes(notebook) == before
-    assert cell.metadata["tags"] == ["colab"]
-    magic = cell.source.replace("%pip install", "installed = ").replace('--quiet "', '"')
-    names = {}
-    exec(magic, names)
-    assert "installed" not in names
-
-
-def test_downloads_are_the_chapters_as_their_pages_show_them(tmp_path):
-    book = Book(tmp_path, {NAME: chapter()}, ADDRESS)
-    target = Path(book.app.outdir, "_sources", "book", f"{NAME}.ipynb")
-    target.parent.mkdir(parents=True)
-    book.app.builder.name = "html"
-    write_downloads(book.app, None)
-    assert [cell.source for cell in nbformat.read(target, as_version=4).cells][2:] == ["seed = 1"]
 
 
 # ---- what a page says of its making
@@ -385,13 +349,13 @@ def test_downloads_are_the_chapters_as_their_pages_show_them(tmp_path):
     ],
 )
 def test_foot_of_a_page_has_version_commit_and_date(url, state, said):
-    assert footer(url, *state).startswith(f"Version {__version__}{said}20")
+    assert _footer(url, *state).startswith(f"Version {__version__}{said}20")
 
 
 def test_settings_keep_what_they_have():
     options = {"repository_url": "", "repository_branch": "main", "launch_buttons": {}, "a": 1}
     config = SimpleNamespace(html_theme_options=options, html_context={"default_mode": "auto"})
-    describe_book(None, config)
+    _describe_book(None, config)
     assert config.html_theme_options["a"] == 1
     assert config.html_theme_options["extra_footer"].startswith("Version ")
     assert config.html_context == {"default_mode": "auto"}

@@ -174,8 +174,8 @@ def others_than(requirements):
 def test_every_chapter_imports_without_extras_of_the_companion():
     tool, *own = COMPANION["dependencies"]
     assert Requirement(tool).extras == {"plot"}
-    plot = TOOL["optional-dependencies"]["plot"]
-    others = others_than([*PROJECT["dependencies"], *TOOL["dependencies"], *plot, *own])
+    fast, plot = PROJECT["optional-dependencies"]["fast"], TOOL["optional-dependencies"]["plot"]
+    others = others_than([*PROJECT["dependencies"], *fast, *TOOL["dependencies"], *plot, *own])
     assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
     cells = (
         cell.source
@@ -249,13 +249,34 @@ def test_pins_carry_no_local_versions():
     assert [version for version in pins().values() if "+" in version] == []
 
 
-def test_conda_environment_uses_the_same_pins_and_extras():
+# What conda-forge calls by another name than the package index.
+CONDA = {
+    "torch": "pytorch-cpu",
+    "matplotlib": "matplotlib-base",
+    "jupyter-client": "jupyter_client",
+}
+NOT_ON_CONDA_FORGE = {"sphinx-mathjax-offline"}
+
+
+def test_conda_environment_is_what_the_book_needs_with_the_same_bounds():
+    """And nothing of the tests: a reader on Binder waits for all of it."""
+    extras = {name: project["optional-dependencies"] for name, project in INSTALLED}
+    needed = [*PROJECT["dependencies"], *extras["."]["fast"], *TOOL["dependencies"][1:]]
+    needed += [*extras["./likelihood"]["plot"], *COMPANION["dependencies"][1:]]
+    needed += [*extras["./book/companion"]["lab"], *extras["./book/companion"]["book"]]
+    expected = {
+        f"{CONDA.get(name := normalized(r.name), name)}{r.specifier}"
+        for r in map(Requirement, needed)
+        if normalized(r.name) not in NOT_ON_CONDA_FORGE
+    }
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    assert "python=3.11" in environment["dependencies"]
-    pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
-    assert "--constraint constraints.txt" in pip
-    for folder, project in INSTALLED:
-        assert f"--editable {folder}[{','.join(project['optional-dependencies'])}]" in pip
+    *conda, last = environment["dependencies"]
+    as_there = {str(Requirement(text)) for text in conda if ">=" in text}
+    assert {str(Requirement(text)) for text in expected} == as_there
+    assert {text for text in conda if ">=" not in text} == {"python=3.11", "make", "pip"}
+    extras = ("fast", "plot", "lab,book")
+    installed = {f"--editable {name}[{e}]" for (name, _), e in zip(INSTALLED, extras, strict=True)}
+    assert set(last["pip"]) == NOT_ON_CONDA_FORGE | installed
 
 
 FIRST, LAST = (int(declared_pythons()[end].partition(".")[2]) for end in (0, -1))

@@ -8,6 +8,7 @@ import shutil
 import site
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
 from email import message_from_string
@@ -19,6 +20,7 @@ import pytest
 import torch
 from enumeration import log_z
 from evaluations import SMALL
+from packaging.metadata import Metadata
 
 import paperlib
 from boltzmann_companion import model_store
@@ -41,20 +43,33 @@ def run(*command, folder, expected=0, **environment):
     return done.stdout + done.stderr
 
 
+# Setuptools is here, since torch needs it: nothing is fetched.
+SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+
+
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
-    """Those of the library, of the tool and of the book's companion."""
+def distributions(tmp_path_factory):
+    """A folder with the source distributions of the three packages, and wheels that are built of these alone."""
     source = tmp_path_factory.mktemp("source")
     for name in ("paperlib", "likelihood", "book/companion", "data", "figures"):
         ignored = shutil.ignore_patterns("__pycache__", "cache", "digits", "*.egg-info")
         shutil.copytree(ROOT / name, source / name, ignore=ignored, symlinks=True)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    # setuptools is here, since torch needs it: nothing is fetched.
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    run(*build, "--wheel-dir", "dist", ".", "./likelihood", "./book/companion", folder=source)
+    dist = source / "dist"
+    for name in ("", "likelihood", "book/companion"):
+        run(sys.executable, "-c", SDIST, dist, folder=source / name)
+    for sdist in dist.glob("*.tar.gz"):
+        build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+        run(*build, "--wheel-dir", dist, sdist, folder=dist)
+    return dist
+
+
+@pytest.fixture(scope="module")
+def wheels(distributions):
+    """Those of the library, of the tool and of the book's companion."""
     return [
-        next((source / "dist").glob(f"boltzmann_{name}-*.whl"))
+        next(distributions.glob(f"boltzmann_{name}-*.whl"))
         for name in ("paperlib", "likelihood", "companion")
     ]
 
@@ -95,6 +110,24 @@ def test_wheels_have_names_of_their_own_and_the_version_of_the_code(wheels):
             assert any(name.endswith("/licenses/LICENSE") for name in archive.namelist())
         assert (found["Name"], found["Version"]) == (name, paperlib.__version__)
         assert {name for name in folders if "." not in name} == {package}
+
+
+def test_an_index_accepts_what_distributions_say_of_themselves(distributions):
+    """What `twine check` looks at: valid fields, and a description that can be shown; those of a source distribution are the same."""
+    for wheel in distributions.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+            text = archive.read(file)
+        said = Metadata.from_email(text, validate=True)
+        assert said.description_content_type == "text/markdown"
+        assert said.description.startswith("# ")
+        with tarfile.open(
+            next(distributions.glob(f"{wheel.name.split('-')[0]}-*.tar.gz"))
+        ) as sdist:
+            (member,) = (m for m in sdist.getmembers() if re.fullmatch(r"[^/]+/PKG-INFO", m.name))
+            source = Metadata.from_email(sdist.extractfile(member).read(), validate=True)
+        assert (source.name, source.version) == (said.name, said.version)
+        assert source.description == said.description
 
 
 def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
@@ -194,7 +227,7 @@ def test_missing_or_damaged_download_is_refused(installed, served, monkeypatch, 
 
 
 def test_without_an_address_it_says_where_to_put_the_file(installed, monkeypatch):
-    monkeypatch.setattr(model_store, "metadata", lambda name: Metadata())
+    monkeypatch.setattr(model_store, "metadata", lambda name: Declared())
     with pytest.raises(ValueError, match="put the file mnist-mixture-10") as raised:
         load_model("mnist-mixture-10", torch.float32)
     place = installed / "models" / STORED.name
@@ -205,8 +238,8 @@ def test_without_an_address_it_says_where_to_put_the_file(installed, monkeypatch
     assert load_model("mnist-mixture-10", torch.float32).num_components == 10
 
 
-class Metadata:
-    """Of a package, with these addresses."""
+class Declared:
+    """Metadata of a package, with these addresses."""
 
     def __init__(self, *addresses):
         self.addresses = addresses
@@ -217,7 +250,7 @@ class Metadata:
 
 def test_the_repository_of_the_metadata_is_the_address(monkeypatch):
     monkeypatch.delenv("PAPERLIB_MODELS", raising=False)
-    declared = Metadata("Issues, https://example.org/i", "Repository, https://example.org/a/b")
+    declared = Declared("Issues, https://example.org/i", "Repository, https://example.org/a/b")
     monkeypatch.setattr(model_store, "metadata", lambda name: declared)
     assert model_store._models_address() == "https://example.org/a/b/raw/HEAD/data/models"
 

@@ -23,13 +23,14 @@ PROJECT, TOOL, COMPANION = (
 
 
 def test_the_version_is_written_once_and_cited_alike():
-    for one in (PROJECT, TOOL, COMPANION):
-        assert one["project"]["dynamic"] == ["version"]
-        assert one["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
+    # Their source distributions are without the library.
+    for one in (TOOL, COMPANION):
+        assert one["project"]["version"] == paperlib.__version__
     assert CITATION["version"] == paperlib.__version__
     # the other dependencies have lower bounds
     library, *_ = TOOL["project"]["dependencies"]
-    assert library == f"boltzmann-paperlib=={paperlib.__version__}"
+    assert library == f"boltzmann-paperlib[fast]=={paperlib.__version__}"
     tool, *_ = COMPANION["project"]["dependencies"]
     assert tool == f"boltzmann-likelihood[plot]=={paperlib.__version__}"
 
@@ -71,14 +72,14 @@ def test_no_doi_is_made_up():
 
 
 def test_the_page_cites_as_readme_does():
-    """The address apart, which the book's build puts in or leaves out."""
+    """The address apart, which the book's build adds if it is known."""
     readme, page = (
         re.search(r"```bibtex\n(.*?)```", path.read_text(), re.DOTALL)[1]
         for path in (ROOT / "README.md", ROOT / "book" / "intro.md")
     )
-    without = [line for line in page.splitlines() if "REPOSITORY_URL" not in line]
-    assert len(without) < len(page.splitlines())
-    assert without == [line for line in readme.splitlines() if not line.startswith("  url")]
+    assert page.splitlines() == [
+        line for line in readme.splitlines() if not line.startswith("  url")
+    ]
 
 
 # ---- the address

@@ -147,7 +147,8 @@ def test_figures_and_tables_lead_to_their_records(tab):
     saved = [
         cell
         for cell in notebook.cells
-        if "figure" in cell.metadata.get("mystnb", {}) and re.search(r"\bfigure=\w", cell.source)
+        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "").startswith("fig-")
+        and re.search(r"\bfigure=\w", cell.source)
     ]
     told = sum(cell.source.count("{figure} ../figures/") for cell in notebook.cells)
     assert tab.locator("figcaption small a").count() == len(saved) + told

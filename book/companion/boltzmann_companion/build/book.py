@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from boltzmann_companion.build.extension import EXECUTED
-from boltzmann_companion.build.runner import chapters, shown_notebook
+from boltzmann_companion.build.runner import chapters, copy_for_the_book
 from paperlib import storage
 from paperlib.errors import ReproductionError
 
@@ -33,7 +33,7 @@ def build_book(profile: str) -> Path:
     """
     root = storage.repository_root()
     for chapter in chapters():
-        shown_notebook(chapter, profile)
+        copy_for_the_book(chapter, profile)
     # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
     start = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", start, "build", ".", "--all", "-W", "-n", "--keep-going", "-q"]

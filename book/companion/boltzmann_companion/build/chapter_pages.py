@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,11 +18,10 @@ import nbformat
 from docutils import nodes
 from docutils.utils import new_document
 from myst_parser.parsers.sphinx_ import MystParser
-from nbformat import NotebookNode
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-from boltzmann_companion.build.runner import shown_notebook
+from boltzmann_companion.build.runner import copy_for_the_book
 from boltzmann_companion.claims.checks import answers
 from boltzmann_companion.records import load_result, source_line
 
@@ -34,32 +34,33 @@ _RUN_BOX = """\
 Its settings are in the cell below.
 Or execute a copy in a clone of the repository, with a setting of your own if you like:
 ```console
-{clone}paperlib reproduce --only {number}
+paperlib reproduce --only {number}
 paperlib reproduce --only {number} --set {setting}
 ```
-{colab}
+{elsewhere}
 :::"""
-_COLAB = (
-    "Or upload the notebook to [Colab](https://colab.research.google.com/), "
-    "where its first code cell installs them from <{url}>."
-)
+_ELSEWHERE = """
+These commands make a clone, and install the packages in a notebook that you have uploaded to [Colab](https://colab.research.google.com/):
+```ipython3
+!git clone {url} companion
+%pip install ./companion ./companion/likelihood ./companion/book/companion
+```"""
 # A setting that a chapter suggests, other than its profile and its seed.
 _SETTING = re.compile(r"(?!profile|seed)\w+ = .+")
 
 
-def read_notebook(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Keep the notebook of a page for `ChapterPage`, and show its executed copy if `paperlib_executed` names a profile.
+def setup(app: Sphinx) -> None:
+    """Listen to the events of a build."""
+    # before the extension makes citations of the links in it
+    app.connect("source-read", _read_notebook, priority=400)
+    app.add_transform(ChapterPage)
 
-    Parameters
-    ----------
-    app, docname
-        As Sphinx passes them to listeners of `source-read`.
-    source : list of str
-        The text of the page, which is changed.
-    """
+
+def _read_notebook(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Keep the notebook for `ChapterPage`, and show its executed copy if there is to be one."""
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".ipynb":
-        notebook = shown_notebook(path, app.config.paperlib_executed)
+        notebook = copy_for_the_book(path, app.config.paperlib_executed)
         app.env.temp_data[_NOTEBOOK] = notebook
         source[0] = nbformat.writes(notebook)
 
@@ -75,20 +76,26 @@ class ChapterPage(SphinxTransform):
         notebook = self.env.temp_data.get(_NOTEBOOK)
         if notebook is None:
             return
-        for figure in list(self.document.findall(nodes.figure)):
-            if figure.next_node(nodes.table):
-                self._number_table(figure)
-            else:
-                self._name_source(figure, notebook)
         for cell in list(self.document.findall(_is_cell)):
+            saved = _record_saved(notebook.cells[cell["cell_index"]])
+            for figure in list(cell.findall(nodes.figure)):
+                if figure.next_node(nodes.table):
+                    self._number_table(figure)
+                else:
+                    self._name_source(figure, saved, self.config.paperlib_executed or "digits")
             tags = cell["cell_metadata"].get("tags", [])
             if "checks" in tags:
                 _count_claims(cell)
             elif "parameters" in tags:
-                place = cell.parent.index(cell)
-                cell.parent.insert(place, self._run_box())
+                cell.parent.insert(cell.parent.index(cell), self._run_box())
             elif _is_folded(cell):
                 _join_to_next(cell)
+        for figure in self.document.findall(nodes.figure):
+            folder = posixpath.dirname(self.env.docname)
+            uri = posixpath.normpath(posixpath.join(folder, figure.next_node(nodes.image)["uri"]))
+            if uri.startswith("figures/"):
+                _, profile, name = PurePosixPath(uri).with_suffix("").parts
+                self._name_source(figure, name, profile)
 
     def _number_table(self, figure: nodes.figure) -> None:
         """Put the caption and the name of a figure on the table in it, which then counts as a table."""
@@ -100,11 +107,9 @@ class ChapterPage(SphinxTransform):
             self.document.ids[identifier] = table
         figure.replace_self(outputs)
 
-    def _name_source(self, figure: nodes.figure, notebook: NotebookNode) -> None:
+    def _name_source(self, figure: nodes.figure, name: str, profile: str) -> None:
         """Say in the caption of a record's picture where the record is and what makes it again."""
-        record = _record_shown(figure, posixpath.dirname(self.env.docname)) or _record_saved(
-            figure, notebook, self.config.paperlib_executed or "digits"
-        )
+        record = load_result(name, profile)
         if record is not None:
             (line,) = self._parsed(source_line(record))
             (caption,) = figure.findall(nodes.caption)
@@ -113,23 +118,20 @@ class ChapterPage(SphinxTransform):
     def _run_box(self) -> list[nodes.Node]:
         name = PurePosixPath(self.env.docname).name
         url = self.config.html_theme_options["repository_url"]
+        # The first setting of the section "What to try".
+        tried = (
+            code.astext().replace(" ", "")
+            for section in self.document.findall(nodes.section)
+            for code in section.findall(nodes.literal)
+            if "what to try" in section["names"] and _SETTING.fullmatch(code.astext())
+        )
         text = _RUN_BOX.format(
             name=name,
             number=name.split("-")[0],
-            setting=self._suggested_setting(),
-            clone=f"git clone {url}\n" if url else "",
-            colab=_COLAB.format(url=url) if url else "",
+            setting=next(tried, "seed=1"),
+            elsewhere=_ELSEWHERE.format(url=url) if url else "",
         )
         return self._parsed(text)
-
-    def _suggested_setting(self) -> str:
-        """The first setting of the section *What to try*."""
-        for section in self.document.findall(nodes.section):
-            if "what to try" in section["names"]:
-                for code in section.findall(nodes.literal):
-                    if _SETTING.fullmatch(code.astext()):
-                        return code.astext().replace(" ", "")
-        return "seed=1"
 
     def _parsed(self, markdown: str) -> list[nodes.Node]:
         part = new_document(self.document["source"], self.document.settings)
@@ -145,25 +147,10 @@ def _is_cell(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
 
 
-def _record_shown(figure: nodes.figure, folder: str) -> dict[str, Any] | None:
-    """The record whose picture in `figures/` a page of this folder shows."""
-    (image,) = figure.findall(nodes.image)
-    path = PurePosixPath(posixpath.normpath(posixpath.join(folder, image["uri"])))
-    return load_result(path.stem, path.parts[1]) if path.parts[0] == "figures" else None
-
-
-def _record_saved(
-    figure: nodes.figure, notebook: NotebookNode, profile: str
-) -> dict[str, Any] | None:
-    """The record that a cell has saved with its figure, by the name in the output's metadata."""
-    cell = figure.parent
-    while cell and not _is_cell(cell):
-        cell = cell.parent
-    outputs = notebook.cells[cell["cell_index"]].outputs if cell else []
-    for output in outputs:
-        if "paperlib" in output.get("metadata", {}):
-            return load_result(output.metadata["paperlib"]["record"], profile)
-    return None
+def _record_saved(cell: Mapping[str, Any]) -> str:
+    """The name of the record that a cell has saved with its figure, from the output's metadata."""
+    saved = (output.get("metadata", {}).get("paperlib") for output in cell["outputs"])
+    return next((one["record"] for one in saved if one), "")
 
 
 def _is_folded(cell: nodes.Element) -> bool:

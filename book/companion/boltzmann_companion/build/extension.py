@@ -19,9 +19,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-from boltzmann_companion.build.chapter_pages import ChapterPage, read_notebook
-from boltzmann_companion.build.glossary import enter_terms, mark_terms
-from boltzmann_companion.build.repository import CitedAddress, describe_book, write_downloads
+from boltzmann_companion.build import chapter_pages, glossary, repository
 from boltzmann_companion.build.status import StatusTable
 
 #: The variable that names a profile: the pages then show the executed copies of the chapters in the
@@ -166,13 +164,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", mark_columns)
     app.connect("source-read", cite)
     app.add_config_value("paperlib_executed", os.environ.get(EXECUTED, ""), "env", str)
-    app.connect("config-inited", describe_book)
-    # before the citations in it are read
-    app.connect("source-read", read_notebook, priority=400)
-    app.add_transform(ChapterPage)
-    app.add_transform(CitedAddress)
     app.add_directive("status-table", StatusTable)
-    app.connect("env-updated", enter_terms)
-    app.connect("doctree-resolved", mark_terms)
-    app.connect("build-finished", write_downloads)
+    for part in (chapter_pages, glossary, repository):
+        part.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,68 +20,38 @@ _GLOSSARY = "book/glossary"
 _PLACE = "defines-"
 
 
-def defining_pages(glossary: nodes.document) -> dict[str, str]:
-    """The page that defines each term: the last to which its definition links.
-
-    Parameters
-    ----------
-    glossary : document
-        The page with a `{glossary}` directive, as Sphinx has read it.
-
-    Returns
-    -------
-    dict of str to str
-        Page by term, in the order of the glossary.
-    """
-    pages: dict[str, str] = {}
-    for entry in glossary.findall(nodes.definition_list_item):
-        links = [link for link in entry.findall(addnodes.pending_xref) if link["reftype"] == "doc"]
-        for term in entry.findall(nodes.term):
-            if links and term["ids"]:
-                pages[term.astext()] = links[-1]["reftarget"]
-    return pages
+def setup(app: Sphinx) -> None:
+    """Listen to the events of a build."""
+    app.connect("env-updated", _enter_terms)
+    app.connect("doctree-resolved", _mark_terms)
 
 
-def enter_terms(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
-    """Enter the terms in the index, each at its place in the page that defines it.
-
-    Parameters
-    ----------
-    app, env
-        As Sphinx passes them to listeners of `env-updated`.
-
-    Returns
-    -------
-    iterable of str
-        The pages that have such places, which Sphinx writes anew.
-    """
-    if _GLOSSARY not in env.found_docs:
-        return ()
-    terms: dict[str, list[str]] = {}
-    for term, target in defining_pages(env.get_doctree(_GLOSSARY)).items():
-        page = posixpath.join(posixpath.dirname(_GLOSSARY), target)
-        terms.setdefault(page, []).append(term)
+def _enter_terms(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
+    """Enter each term in the index, at its place in the page to which its definition links last; Sphinx writes pages of which this has changed."""
+    before = getattr(env, "paperlib_terms", {})
+    env.paperlib_terms = {}
+    if _GLOSSARY in env.found_docs:
+        for entry in env.get_doctree(_GLOSSARY).findall(nodes.definition_list_item):
+            links = (
+                link for link in entry.findall(addnodes.pending_xref) if link["reftype"] == "doc"
+            )
+            *_, last = links
+            page = posixpath.join(posixpath.dirname(_GLOSSARY), last["reftarget"])
+            terms = [term.astext() for term in entry.findall(nodes.term) if term["ids"]]
+            env.paperlib_terms.setdefault(page, []).extend(terms)
     for page, listed in env.get_domain("index").data["entries"].items():
         listed[:] = [entry for entry in listed if not entry[2].startswith(_PLACE)]
-        listed += map(_entry, terms.get(page, ()))
-    env.paperlib_terms = terms
-    return terms
+        listed += map(_entry, env.paperlib_terms.get(page, ()))
+    after = env.paperlib_terms
+    return [page for page in before | after if before.get(page) != after.get(page)]
 
 
-def mark_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Mark the place of each term in the page that defines it.
-
-    Parameters
-    ----------
-    app, docname
-        As Sphinx passes them to listeners of `doctree-resolved`.
-    doctree : document
-        The page, which is changed.
-    """
+def _mark_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Mark the place of each term in the page that defines it."""
     paragraphs = [
         each for each in doctree.findall(nodes.paragraph) if isinstance(each.parent, nodes.section)
     ]
-    for term in getattr(app.env, "paperlib_terms", {}).get(docname, ()):
+    for term in app.env.paperlib_terms.get(docname, ()):
         entry = _entry(term)
         paragraph = _defining_paragraph(term, paragraphs)
         paragraph["ids"].append(entry[2])
@@ -102,10 +72,7 @@ def _defining_paragraph(term: str, paragraphs: list[nodes.paragraph]) -> nodes.p
     pattern = re.compile(rf"(?<![\w/-]){word}(?![\w/-])", case)
     having = [each for each in paragraphs if pattern.search(each.astext())]
     for each in having:
-        if any(pattern.fullmatch(words.astext()) for words in each.findall(_is_emphasis)):
+        emphasised = each.findall(lambda node: isinstance(node, nodes.emphasis | nodes.strong))
+        if any(pattern.fullmatch(words.astext()) for words in emphasised):
             return each
     return having[0] if having else paragraphs[0]
-
-
-def _is_emphasis(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.emphasis | nodes.strong)

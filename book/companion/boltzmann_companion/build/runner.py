@@ -214,7 +214,9 @@ def execute_chapter(
         inputs = _inputs(chapter, profile, parameters)
         target.parent.mkdir(parents=True, exist_ok=True)
         with storage.atomic_path(target) as temporary:
-            execute_copy(chapter, temporary, {"profile": profile, **parameters}, target)
+            # A cell that repeats the default would say nothing.
+            size = {} if profile == "digits" else {"profile": profile}
+            execute_copy(chapter, temporary, size | parameters, target)
             notebook = clean_notebook(nbformat.read(temporary, as_version=4))
             # A cell that printed something instead has said why.
             lost = [name for name, cell in _without_picture(notebook) if not _printed(cell)]
@@ -472,13 +474,15 @@ def _finish(process: subprocess.Popen[str]) -> str | None:
 
 
 def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
-    """The executed copy of a chapter, if it was made with the chapter's own parameters.
+    """The executed copy of a chapter, if it was made with the chapter's own parameters; without a profile the chapter itself.
 
     Raises
     ------
     ReproductionError
         If there is none, or it was made with others, whose results would pass for the book's.
     """
+    if not profile:
+        return nbformat.read(chapter, as_version=4)
     again = _again(chapter, profile)
     copy = executed_path(chapter, profile)
     if not copy.is_file():
@@ -491,24 +495,6 @@ def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
             f"{chapter.stem} was last executed with {settings}, which are not the book's parameters; {again}"
         )
     return notebook
-
-
-def shown_notebook(chapter: Path, profile: str) -> nbformat.NotebookNode:
-    """A chapter with the outputs that its page shows.
-
-    Parameters
-    ----------
-    chapter : Path
-        The committed notebook.
-    profile : str
-        Profile of the executed copy, or nothing: the stored outputs.
-
-    Raises
-    ------
-    ReproductionError
-        As in `copy_for_the_book`.
-    """
-    return copy_for_the_book(chapter, profile) if profile else nbformat.read(chapter, as_version=4)
 
 
 def _again(chapter: Path, profile: str) -> str:

@@ -12,7 +12,7 @@ from docutils.statemachine import StringList
 from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
-from boltzmann_companion.build.runner import shown_notebook
+from boltzmann_companion.build.runner import copy_for_the_book
 from boltzmann_companion.claims.checks import AS_SAID, answers
 from boltzmann_companion.records import read_record
 
@@ -145,7 +145,7 @@ class StatusTable(SphinxDirective):
         for path in (*files, *chapters):
             self.env.note_dependency(str(path))
         claims = {
-            (chapter.stem, profile or "digits"): claims_checked(shown_notebook(chapter, profile))
+            (chapter.stem, profile or "digits"): claims_checked(copy_for_the_book(chapter, profile))
             for chapter in chapters
         }
         records = [read_record(path) for path in files]
