@@ -76,7 +76,7 @@ class ChapterPage(SphinxTransform):
         notebook = self.env.temp_data.get(_NOTEBOOK)
         if notebook is None:
             return
-        for cell in list(self.document.findall(_is_cell)):
+        for cell in filter(_is_cell, list(self.document.findall(nodes.container))):
             saved = _record_saved(notebook.cells[cell["cell_index"]])
             for figure in list(cell.findall(nodes.figure)):
                 if figure.next_node(nodes.table):
@@ -91,8 +91,9 @@ class ChapterPage(SphinxTransform):
             elif _is_folded(cell):
                 _join_to_next(cell)
         for figure in self.document.findall(nodes.figure):
+            (image,) = figure.findall(nodes.image)
             folder = posixpath.dirname(self.env.docname)
-            uri = posixpath.normpath(posixpath.join(folder, figure.next_node(nodes.image)["uri"]))
+            uri = posixpath.normpath(posixpath.join(folder, image["uri"]))
             if uri.startswith("figures/"):
                 _, profile, name = PurePosixPath(uri).with_suffix("").parts
                 self._name_source(figure, name, profile)
@@ -142,9 +143,9 @@ class ChapterPage(SphinxTransform):
         return part.children
 
 
-def _is_cell(node: nodes.Node) -> bool:
+def _is_cell(part: nodes.container) -> bool:
     """Whether a part of a page is a code cell with its outputs."""
-    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+    return part.get("nb_element") == "cell_code"
 
 
 def _record_saved(cell: Mapping[str, Any]) -> str:
@@ -170,8 +171,11 @@ def _count_claims(cell: nodes.Element) -> None:
 def _join_to_next(cell: nodes.Element) -> None:
     """Put the code of a folded cell that shows nothing above that of the folded one below, so that each line to unfold shows something."""
     below = cell.next_node(descend=False, siblings=True)
-    if len(cell) == 1 and below and _is_cell(below) and _is_folded(below):
-        above_code, code = (part.next_node(nodes.literal_block) for part in (cell, below))
+    shows_something = len(cell) > 1
+    if shows_something or not isinstance(below, nodes.container):
+        return
+    if _is_cell(below) and _is_folded(below):
+        above_code, code = (next(part.findall(nodes.literal_block)) for part in (cell, below))
         code.rawsource = f"{above_code.astext()}\n\n\n{code.astext()}"
         code[:] = [nodes.Text(code.rawsource)]
         cell.parent.remove(cell)

@@ -16,6 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 _GLOSSARY = "book/glossary"
+# Where Sphinx keeps the terms that each page defines.
+_TERMS = "paperlib_terms"
 # What the names of the places that define a term begin with.
 _PLACE = "defines-"
 
@@ -28,8 +30,8 @@ def setup(app: Sphinx) -> None:
 
 def _enter_terms(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
     """Enter each term in the index, at its place in the page to which its definition links last; Sphinx writes pages of which this has changed."""
-    before = getattr(env, "paperlib_terms", {})
-    env.paperlib_terms = {}
+    index = env.get_domain("index").data
+    before, after = index.get(_TERMS, {}), {}
     if _GLOSSARY in env.found_docs:
         for entry in env.get_doctree(_GLOSSARY).findall(nodes.definition_list_item):
             links = (
@@ -38,11 +40,11 @@ def _enter_terms(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
             *_, last = links
             page = posixpath.join(posixpath.dirname(_GLOSSARY), last["reftarget"])
             terms = [term.astext() for term in entry.findall(nodes.term) if term["ids"]]
-            env.paperlib_terms.setdefault(page, []).extend(terms)
-    for page, listed in env.get_domain("index").data["entries"].items():
+            after.setdefault(page, []).extend(terms)
+    for page, listed in index["entries"].items():
         listed[:] = [entry for entry in listed if not entry[2].startswith(_PLACE)]
-        listed += map(_entry, env.paperlib_terms.get(page, ()))
-    after = env.paperlib_terms
+        listed += map(_entry, after.get(page, ()))
+    index[_TERMS] = after
     return [page for page in before | after if before.get(page) != after.get(page)]
 
 
@@ -51,7 +53,7 @@ def _mark_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     paragraphs = [
         each for each in doctree.findall(nodes.paragraph) if isinstance(each.parent, nodes.section)
     ]
-    for term in app.env.paperlib_terms.get(docname, ()):
+    for term in app.env.get_domain("index").data[_TERMS].get(docname, ()):
         entry = _entry(term)
         paragraph = _defining_paragraph(term, paragraphs)
         paragraph["ids"].append(entry[2])

@@ -143,10 +143,9 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
+            **({"paperlib": {"reads": others}} if others else {}),
         }
     )
-    if others:
-        notebook.metadata.update(paperlib={"reads": others})
     for cell in notebook.cells:
         for key in ("papermill", "execution", "ExecuteTime"):
             cell.metadata.pop(key, None)
