@@ -430,11 +430,13 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     given, committed = book_parameters(name)
     # every chapter needs these two, one that the book does not have as well
     given = {"profile": "digits", "seed": parameters.get("seed", 0)} | given
-    for key, value in given.items():
-        _require_parameter(parameters, key, value)
+    _require_parameter(parameters, "profile", "digits", "digits")
     size = get_profile(parameters["profile"])
-    in_force = {key: parameters[key] for key in given if key != "profile"}
-    chapter = Chapter(name, size, in_force, True, committed)
+    _require_parameter(parameters, "seed", given["seed"], given["seed"])
+    own_values = {key: parameters.get(key) for key in given if key != "profile"}
+    chapter = Chapter(name, size, own_values, True, committed)
+    for key, value in given.items():
+        _require_parameter(parameters, key, value, chapter.at_size(value))
     own = {
         key: parameters[key]
         for key, value in given.items()
@@ -454,8 +456,10 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     return chapter
 
 
-def _require_parameter(parameters: Mapping[str, Any], name: str, given: object) -> None:
-    """Raise unless a parameter is there and may stand in place of the given one."""
+def _require_parameter(
+    parameters: Mapping[str, Any], name: str, given: object, usual: object
+) -> None:
+    """Raise unless a parameter may stand in place of the given one, which is `usual` at this size."""
     if name not in parameters:
         raise InputError(f"{name}: expected a parameter, got none; run the cell of the parameters")
     value = parameters[name]
@@ -469,7 +473,7 @@ def _require_parameter(parameters: Mapping[str, Any], name: str, given: object) 
             alone = len(numbers) == 1 and not isinstance(value, list)
             wanted = "a number above 0" if alone else "numbers above 0"
     if wanted:
-        raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {given!r}")
+        raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {usual!r}")
 
 
 def _numbers_in(value: Any) -> list[Any]:

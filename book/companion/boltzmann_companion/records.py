@@ -268,13 +268,13 @@ def other_inputs(record: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[s
         lines.append(f"draws {made.get('draws')!r}, not {inputs['draws']!r}")
     if "settings" in inputs and "settings" not in made:
         lines.append("settings that it does not name")
-    elif made.get("settings") != inputs.get("settings", made.get("settings")):
-        before, now = made["settings"], inputs["settings"]
-        lines += [
-            f"{name} = {before.get(name)!r}, not {now.get(name)!r}"
-            for name in sorted(before.keys() | now.keys())
-            if before.get(name) != now.get(name)
-        ]
+    # A setting that a chapter has gained or lost since says nothing of a record.
+    before, now = made.get("settings", {}), inputs.get("settings", {})
+    lines += [
+        f"{name} = {before[name]!r}, not {now[name]!r}"
+        for name in sorted(before.keys() & now.keys())
+        if before[name] != now[name]
+    ]
     for kind in ("models", "data"):
         for name, checksum in inputs.get(kind, {}).items():
             if made.get(kind, {}).get(name) != checksum:
