@@ -109,6 +109,12 @@ def mean_at(stored: Stored, model: str, epoch: int) -> float:
     return fmean(row["test"] for row in rows)
 
 
+def lengths(stored: Stored, model: str) -> list[int]:
+    """The numbers of epochs from ten on after which a model was evaluated."""
+    epochs = {row["epoch"] for row in stored.rows("sm2008-training-paths", model=model)}
+    return sorted(epoch for epoch in epochs if epoch >= 10)
+
+
 def spread_at(stored: Stored, model: str, epoch: int) -> float:
     """By how much the best seed is ahead of the worst."""
     rows = stored.rows("sm2008-training-paths", model=model, epoch=epoch, distrusted="no")
@@ -130,8 +136,8 @@ def training_length(stored: Stored) -> Numbers:
         lead = mean_at(stored, "CD3(500)", epoch) - mean_at(stored, "CD1(500)", epoch)
         yield f"lead-{epoch}", "nats", lead, f"CD3(500) less CD1(500) after {epoch} epochs"
     for name, models in (("small", small), ("wide", wide)):
-        seeds = ends([spread_at(stored, m, epoch) for m in models for epoch in (10, 20, 50, 100)])
-        what = f"least and largest distance of seeds at one length, {name} models"
+        seeds = ends([spread_at(stored, m, epoch) for m in models for epoch in lengths(stored, m)])
+        what = f"least and largest distance of seeds at one length from 10 epochs on, {name} models"
         yield f"seeds-apart-{name}", "nats", seeds, what
 
 
