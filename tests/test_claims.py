@@ -546,7 +546,7 @@ def test_exceptions_are_named():
 
 
 def test_our_mixture_of_a_hundred_components_hardly_overfits():
-    """Both of them, with whatever start and smoothing."""
+    """Both of them, with whatever start and smoothing; the errata say so."""
     both = [row for row in GIVEN.rows("sm2008-mixtures") if row["model"].startswith("MoB(100)")]
     assert len(both) == 2
     assert all(row["train"] - row["test"] < 1 for row in both)
