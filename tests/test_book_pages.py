@@ -323,11 +323,12 @@ def test_notebook_names_the_chapters_whose_records_it_reads(path):
     assert declared == sorted(others)
 
 
-# ---- the front page
+# ---- the page on your own RBM
 
 
-def test_example_of_the_front_page_runs(tmp_path, monkeypatch, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", TEXTS["intro"], re.DOTALL)
+def test_example_of_the_tool_in_python_runs(tmp_path, monkeypatch, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", TEXTS["your-own-rbm"], re.DOTALL)
+    (code,) = [block for block in blocks if "from boltzmann_likelihood" in block]
     rbm = random_rbm(6, 3, seed=31, scale=0.5)
     rbm.save(tmp_path / "model.npz")
     for name in ("train", "test"):

@@ -77,6 +77,7 @@ def test_bibtex_says_what_the_citation_says():
 SMALLER = {
     "salakhutdinov_murray_betas()": "uniform_betas(100)",
     "uniform_betas(10_000)": "uniform_betas(100)",
+    "minutes=2,": "minutes=0.005,",
 }
 MODEL = random_rbm(16, 30, seed=32, scale=0.3)
 
@@ -95,7 +96,7 @@ def names(tmp_path, monkeypatch):
 
 
 def run_snippets(names):
-    """Both Python blocks one after the other, as a reader would type them."""
+    """All Python blocks one after the other, as a reader would type them."""
     np.save("train.npy", names["train"])  # the page: "train.npy alike"
     snippets = blocks("python", PAGE)
     assert all("\n".join(snippets).count(long) == 1 for long in SMALLER)
