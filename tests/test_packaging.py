@@ -106,7 +106,6 @@ def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
     pictures = (ROOT / "figures" / "paper").iterdir()
     assert share == {
         "data/published.csv",
-        "data/published-reasons.csv",
         "data/models/SHA256SUMS",
         *(f"data/models/{Path(name).stem}.safetensors" for name in models),
         *(f"figures/paper/{path.name}" for path in pictures if path.suffix != ".png"),
