@@ -140,7 +140,7 @@ def conclusion(
 
 
 def conclusion_rows(stored: Stored | None = None) -> list[dict[str, str | None]]:
-    """The rows of the record `conclusions`: the word for each, and its cases by what became of them.
+    """The rows of the record `conclusions`: a word for each, and its cases by what became of them.
 
     Parameters
     ----------
@@ -337,16 +337,16 @@ def _by_tempering(rows: Rows, model: str) -> Uncertain:
     "evaluate-study-deep",
 )
 def agreement_judges(*studies: Rows) -> Cases:
-    """Wherever they agree to within a nat, on models without a planted mode, both are right to within one.
+    """Where they agree to within a nat, on models without a planted mode, both are right to one.
 
     A case is a study; a study in which they never agree decides nothing.
     """
     cases = {}
     for name, rows in zip(("shallow", "drawn anew", "deep"), studies, strict=True):
-        agree = [row for row in rows if "mode" not in row["model"] and agree(row)]
-        right = [max(abs(row["ais_error"]), abs(row["raise_error"])) <= 1 for row in agree]
+        agreeing = [row for row in rows if "mode" not in row["model"] and agree(row)]
+        right = [max(abs(row["ais_error"]), abs(row["raise_error"])) <= 1 for row in agreeing]
         word = Word.CAME_OUT if all(right) else Word.DID_NOT
-        cases[name] = word if agree else Word.CANNOT_TELL
+        cases[name] = word if agreeing else Word.CANNOT_TELL
     return cases
 
 
@@ -441,7 +441,7 @@ def base_rates_better(rows: Rows, authors: Rows) -> Cases:
     enough=one,
 )
 def ais_misleads(rows: Rows, tempering: Rows) -> Cases:
-    """From the uniform start AIS is too high by more than a nat, and its own error does not say so."""
+    """From the uniform start AIS is more than a nat too high, and its error does not say so."""
     cases = {}
     for row in rows:
         error = row["uniform_ais_error"]
@@ -453,13 +453,13 @@ def ais_misleads(rows: Rows, tempering: Rows) -> Cases:
 @conclusion(
     "raise2015",
     "5.1",
-    "The CSL estimator, on the other hand, underestimated [...] by tens of nats in almost all cases",
+    "The CSL estimator [...] underestimated [...] by tens of nats in almost all cases",
     "raise-table-1",
     "raise-own-weights",
     enough=all_but_one,
 )
 def csl_falls_short(rows: Rows, authors: Rows) -> Cases:
-    """By more than ten nats, with as many kept states as the paper may have had; fewer give less."""
+    """By more than ten nats, with as many kept states as can be; with fewer CSL is lower."""
     return {
         row["model"]: _above(
             Uncertain(

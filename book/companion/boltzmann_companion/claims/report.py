@@ -32,7 +32,7 @@ _NONE = format_value(None)
 
 @dataclass(frozen=True)
 class Compared:
-    """A published number beside one of ours; all that is said of ours comes from one row of a record.
+    """A published number beside one of ours, of which all comes from one row of a record.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Compared:
 
     @property
     def off(self) -> Any:
-        """Ours less theirs; of two intervals, the difference of their middles where the weights are the authors'."""
+        """Ours less theirs; of intervals, that of their middles where the weights are the same."""
         gap = difference(self.entry.meant, self.value)
         return sum(gap) / 2 if self.authors and isinstance(gap, list) else gap
 
@@ -83,7 +83,7 @@ class Compared:
 
     @property
     def word(self) -> str:
-        """*agrees* or *differs* where the weights are the authors' and the error is known; otherwise empty."""
+        """*agrees* or *differs* where the weights are the same and the error known; or empty."""
         if self.joint_error is None:
             return ""
         allowed = ALLOWED * self.joint_error + _half_a_digit(self.entry)
@@ -193,7 +193,7 @@ def _half_width(cell: Cell, interval: Sequence[float]) -> float:
 
 
 def _half_a_digit(entry: Published) -> float:
-    """Half a unit of the last printed digit: hundredths in tables, elsewhere tenths or whole nats."""
+    """Half a unit of the last printed digit: hundredths in tables, or tenths or whole nats."""
     for digits in (0, 1):
         if entry.value is not None and round(entry.value, digits) == entry.value:
             return 0.5 * 10.0**-digits
@@ -215,7 +215,7 @@ def _is_fitted(cell: Cell | None, record: Mapping[str, Any] | None) -> bool:
 
 
 def comparison_rows(record_name: str, stored: Stored | None = None) -> Iterator[Compared]:
-    """The rows of `comparison_table`: below a model of ours stands the authors', where there is one."""
+    """The rows of `comparison_table`: below a model of ours stands the authors', if any."""
     stored, entries = stored or Stored(), load_published()
     for entry in entries:
         if entry.reproduced_by is None or entry.reproduced_by.record != record_name:
@@ -285,7 +285,7 @@ def first_paper(rows: Iterable[Compared]) -> list[Compared]:
 
 
 def first_table(rows: Sequence[Compared]) -> Table:
-    """The first paper's two tables: ln Z and the average log-probability of test images, or its bound."""
+    """The first paper's two tables: ln Z, and the average of test images or its bound."""
     of_log_z = {
         row.entry.row: row
         for row in rows

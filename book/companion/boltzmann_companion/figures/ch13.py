@@ -1,4 +1,4 @@
-"""Chapter 13: the papers' tables beside ours, what rests on the authors' weights, and a scale of nats."""
+"""Chapter 13: the papers' tables beside ours, the authors' weights, and a scale of nats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS, _AUTHORS = "C0", "C3"
 
 
 def first_paper(rows: Sequence[Compared]) -> Figure:
-    """Test averages of the first paper's two tables and ours, joined by a line; of `report.first_paper`."""
+    """Test averages of the first paper's two tables and ours; of `report.first_paper`."""
     figure, axes = plt.subplots(figsize=(7.0, 0.9 + 0.3 * len(rows)))
     for place, row in enumerate(rows):
         color = _AUTHORS if row.authors else _OURS
@@ -32,7 +32,7 @@ def first_paper(rows: Sequence[Compared]) -> Figure:
 
 
 def second_paper(models: Mapping[str, Mapping[str, Compared]]) -> Figure:
-    """Gaps of the RAISE paper's two tables and ours, from either start; of `report.second_paper`."""
+    """Gaps of the RAISE paper's two tables and ours; of `report.second_paper`."""
     figure, both = plt.subplots(1, 2, figsize=(7.0, 1.1 + 0.3 * len(models)), sharey=True)
     for axes, start in zip(both, ("base_rate", "uniform"), strict=True):
         for place, own in enumerate(models.values()):
@@ -81,7 +81,7 @@ def _explain(axes: Axes) -> None:
 
 
 def scale(rows: Rows) -> Figure:
-    """Average log-probabilities of models, and the upper end of their scale; the first two rows need no training."""
+    """Average log-probabilities; the right part has the upper end, of models that were trained."""
     figure, (whole, upper_end) = plt.subplots(
         1, 2, figsize=(7.0, 0.6 + 0.28 * len(rows)), sharey=True
     )
