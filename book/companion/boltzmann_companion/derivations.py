@@ -642,6 +642,16 @@ def same_weights(stored: Stored) -> Numbers:
 
 
 @derived
+def conclusion_cases(stored: Stored) -> Numbers:
+    """How many cases of a conclusion came out, did not, and cannot be told."""
+    for row in stored.rows("conclusions"):
+        for column in ("came_out", "did_not", "unknown"):
+            number = len(row[column].split(", ")) if row[column] else 0
+            name = f"{row['conclusion']}-{column.replace('_', '-')}"
+            yield name, "count", number, f"cases of {row['conclusion']}: {column.replace('_', ' ')}"
+
+
+@derived
 def agreements(stored: Stored) -> Numbers:
     """How often AIS and RAISE agree to within a nat where the truth is known, and one of them is wrong."""
     rows = [

@@ -22,7 +22,7 @@ def first_paper(rows: Sequence[Compared]) -> Figure:
     for place, row in enumerate(rows):
         color = _AUTHORS if row.authors else _OURS
         theirs = row.entry.printed
-        axes.plot([theirs, row.value], [place, place], color="0.8", zorder=0)
+        axes.plot([theirs, row.value], [place, place], color="0.8", linestyle="-", zorder=0)
         axes.plot(theirs, place, **_PAPER)
         axes.plot(row.value, place, "o", color=color, markersize=4)
     _name_rows(axes, [row.model.removeprefix("Test ") for row in rows])
@@ -46,6 +46,7 @@ def second_paper(models: Mapping[str, Mapping[str, Compared]]) -> Figure:
         axes.axvspan(-1, 1, color="0.92", zorder=0)
         axes.set_xscale("symlog", linthresh=1)
         axes.set_xticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "1", "10"])
+        axes.set_xlim(-12, 80)
         axes.set(title=start.replace("_", " ") + "s" * (start == "base_rate"))
         axes.set_xlabel("AIS less RAISE (nats)")
     _name_rows(both[0], [name.replace(", ", ",\n") for name in models])
