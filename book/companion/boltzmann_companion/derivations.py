@@ -643,12 +643,21 @@ def same_weights(stored: Stored) -> Numbers:
 
 @derived
 def conclusion_cases(stored: Stored) -> Numbers:
-    """How many cases of a conclusion came out, did not, and cannot be told."""
-    for row in stored.rows("conclusions"):
-        for column in ("came_out", "did_not", "unknown"):
-            number = len(row[column].split(", ")) if row[column] else 0
-            name = f"{row['conclusion']}-{column.replace('_', '-')}"
-            yield name, "count", number, f"cases of {row['conclusion']}: {column.replace('_', ' ')}"
+    """How many cases of a conclusion came out, did not, or cannot be told."""
+    for conclusion, column in (
+        ("errs-low", "came_out"),
+        ("errs-low", "did_not"),
+        ("errs-low", "unknown"),
+        ("within-a-nat", "came_out"),
+        ("base-rates-better", "did_not"),
+        ("base-rates-better", "unknown"),
+        ("control-variate", "came_out"),
+    ):
+        cases = stored.row("conclusions", conclusion=conclusion)[column]
+        number = len(cases.split(", ")) if cases else 0
+        words = column.replace("_", " ")
+        name = f"{conclusion}-{words.replace(' ', '-')}"
+        yield name, "count", number, f"cases of {conclusion}: {words}"
 
 
 @derived

@@ -459,7 +459,7 @@ def ais_misleads(rows: Rows, tempering: Rows) -> Cases:
     enough=all_but_one,
 )
 def csl_falls_short(rows: Rows, authors: Rows) -> Cases:
-    """By more than ten nats, with as many kept states as can be; with fewer CSL is lower."""
+    """By more than ten nats, with every state of our runs kept; with fewer CSL is lower."""
     return {
         row["model"]: _above(
             Uncertain(
