@@ -44,8 +44,7 @@ import paperlib.models
 import paperlib.variational
 from boltzmann_companion.build.runner import clean_notebook
 from boltzmann_companion.claims.checks import NOT_AS_SAID
-from boltzmann_companion.claims.claims import CLAIMS
-from boltzmann_companion.claims.verdicts import deciding
+from boltzmann_companion.claims.conclusions import CONCLUSIONS
 from boltzmann_companion.published import load_published
 from paperlib.models import RBM
 
@@ -313,11 +312,11 @@ def test_notebook_names_the_chapters_whose_records_it_reads(path):
     nodes = nodes_of(path)
     # Wherever a chapter mentions a record, be it by way of a variable, its name is a string in a cell.
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    if any(isinstance(node, ast.Name) and node.id == "report_rows" for node in nodes):
-        # The report reads whatever decides about a published number or a claim.
-        answers = map(deciding, load_published())
+    if any(isinstance(node, ast.Name) and node.id == "conclusion_rows" for node in nodes):
+        # The report reads whatever answers a published number or tries a conclusion.
+        answers = [entry.same_weights or entry.reproduced_by for entry in load_published()]
         texts |= {answer.record for answer in answers if answer is not None}
-        texts |= {record for claim in CLAIMS for record in claim.records}
+        texts |= {record for conclusion in CONCLUSIONS for record in conclusion.records}
     others = {WRITTEN_BY[text] for text in texts & set(WRITTEN_BY)} - {path.stem}
     declared = read(path).metadata.get("paperlib", {}).get("reads", [])
     assert declared == sorted(others)

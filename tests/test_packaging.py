@@ -139,7 +139,6 @@ def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
     pictures = (ROOT / "figures" / "paper").iterdir()
     assert share == {
         "data/published.csv",
-        "data/published-reasons.csv",
         "data/models/SHA256SUMS",
         *(f"data/models/{Path(name).stem}.safetensors" for name in models),
         *(f"figures/paper/{path.name}" for path in pictures if path.suffix != ".png"),
@@ -301,10 +300,10 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
     # No kernel that someone registered by hand may take the place of this environment's own.
     run(clean_python, "-c", execute, folder=tmp_path, JUPYTER_PATH="", HOME=str(tmp_path))
     done = (tmp_path / f"{CHAPTER}.ipynb").read_text()
-    assert "every published number has one verdict: yes" in done
+    assert "the library was committed when each record was made: yes" in done
     assert "mnist-cd1-20" in done
     written = {path.name for path in (tmp_path / "figures" / "digits").glob("*.json")}
-    assert written == {"likelihood-scale.json", "reproduction-report.json"}
+    assert written == {"conclusions.json", "likelihood-scale.json", "reproduction-report.json"}
 
 
 def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):

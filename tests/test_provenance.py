@@ -28,7 +28,6 @@ COUNTS = [
     "book/08-raise.ipynb",
     "benchmarks/run.py",
     "data/published.csv",
-    "data/published-reasons.csv",
     "data/models/mnist.safetensors",
     "constraints.txt",
     "pyproject.toml",

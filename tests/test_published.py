@@ -16,13 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from boltzmann_companion.claims.claims import CLAIMS
 from boltzmann_companion.published import (
-    CRITERIA,
     LATER_PAPERS,
     PAPERS,
     Cell,
-    Criterion,
     Published,
     find,
     load_published,
@@ -30,7 +27,6 @@ from boltzmann_companion.published import (
 
 SLACK = 0.011
 PATH = Path(__file__).parents[1] / "data" / "published.csv"
-REASONS = PATH.with_name("published-reasons.csv")
 ENTRIES = load_published(PATH)
 BY_ID = {entry.id: entry for entry in ENTRIES}
 SM_SMALL = ("cd1-25", "cd3-25", "cd1-20")
@@ -68,7 +64,7 @@ def test_numbers_of_later_papers_stand_apart():
     later = load_published(PATH, LATER_PAPERS)
     assert {entry.paper for entry in later} == set(LATER_PAPERS)
     assert not {entry.id for entry in later} & BY_ID.keys()
-    assert {entry.criterion.kind for entry in later} == {"not-judged"}
+    assert not any(entry.same_weights or entry.reproduced_by for entry in later)
     assert {entry.where for entry in later} == {"Figure 3"}
     assert len(later) == 1 + 9 * 4
     errors = find(later, column="RTS, RMSE")
@@ -94,73 +90,18 @@ def test_no_two_entries_share_a_cell_of_a_record():
     assert [cell for cell, times in cells.items() if times > 1] == []
 
 
-def test_every_number_has_one_criterion_and_few_have_none():
-    kinds = Counter(entry.criterion.kind for entry in ENTRIES)
-    assert set(kinds) == set(CRITERIA)
-    # seven intervals of one model each, and times on other machines
-    assert kinds["not-judged"] <= 17
-    for entry in find(ENTRIES, kind="protocol"):
-        assert entry.criterion.kind == "setting", entry.id
-    for entry in ENTRIES:
-        # what a criterion needs in order to decide anything
-        assert entry.kind == "protocol" or entry.criterion.kind != "setting", entry.id
-        assert "unpublished" not in entry.criterion.why
-
-
-def test_every_reason_is_given_by_some_entry_and_once():
-    named = {entry.criterion.why for entry in (*ENTRIES, *load_published(PATH, LATER_PAPERS))}
-    with REASONS.open(encoding="utf-8", newline="") as file:
-        listed = [row["why"] for row in csv.DictReader(file)]
-    assert sorted(listed) == sorted(named)
-
-
-def test_the_authors_own_rows_are_judged_by_their_weights():
+def test_same_weights_are_those_that_were_released():
     """CD25(500) of Table 1, which the second paper calls mnistCD25-500, wherever it stands."""
     for entry in ENTRIES:
         own = entry.row in ("CD25(500)", "mnistCD25-500") and entry.kind == "model"
         # the paper does not say how many states CSL kept, nor what images footnote 2 is about
         unsaid = entry.column == "CSL" or entry.where == "Footnote 2"
         if own and entry.unit != "minutes" and not unsaid:
-            assert entry.criterion.kind == "same-weights", entry.id
-    judged = [entry for entry in ENTRIES if entry.criterion.kind == "same-weights"]
-    assert {entry.row for entry in judged} == {"CD25(500)", "mnistCD25-500", "CD25(500)/CD3(500)"}
-
-
-def test_rows_of_the_released_recipe_are_judged_by_its_seeds():
-    for entry in find(ENTRIES, paper="sm2008", where="Table 1", kind="model"):
-        small_or_plain = entry.row.startswith(("CD1", "CD3"))
-        if small_or_plain and entry.value is not None and entry.unit == "nats":
-            assert entry.criterion.kind == "same-recipe", entry.id
-            assert entry.criterion.judged_by.row == entry.row
-
-
-def test_omniglot_is_other_data():
-    models = [e for e in ENTRIES if e.kind == "model" and "omni" in e.row.lower()]
-    cells = [entry for entry in models if entry.column != "CSL"]
-    assert len(cells) == 6 + 6 + 3
-    assert {entry.criterion.kind for entry in cells} == {"other-data"}
-
-
-def test_every_claim_that_decides_exists():
-    named = {entry.criterion.claim for entry in ENTRIES} - {None}
-    known = {claim.id for claim in CLAIMS}
-    assert named <= known
-    # what the texts claim without a number of its own
-    assert known - named == {
-        "ten-runs",
-        "base-rates-better",
-        "bound-error-by-log-z",
-        "spacing-of-betas",
-        "many-runs",
-        "settles-with-runs",
-        "mixture-overfits",
-        "ais-mostly-low",
-        "deterministic-inaccurate",
-        "control-variate",
-        "few-steps-of-dbm",
-        "bound-or-sampling",
-        "dbns-conservative",
-    }
+            assert entry.same_weights is not None, entry.id
+    same = [entry for entry in ENTRIES if entry.same_weights is not None]
+    assert {entry.row for entry in same} == {"CD25(500)", "mnistCD25-500", "CD25(500)/CD3(500)"}
+    records = {entry.same_weights.record for entry in same}
+    assert records == {"sm2008-own-weights", "raise-own-weights"}
 
 
 # ---- the first paper agrees with itself
@@ -349,16 +290,15 @@ def test_find():
     (entry,) = find(
         ENTRIES, row="CD25(500)", where="Table 1", column="Avg. Test log-prob. / estimate"
     )
-    assert (entry.value, entry.criterion.kind) == (-86.34, "same-weights")
+    assert entry.value == -86.34
     with pytest.raises(ValueError, match="'colour'"):
         find(ENTRIES, colour="red")
 
 
 def test_a_table_that_a_spreadsheet_saved_is_the_same(tmp_path):
     """Some put a mark in front of the file, and both end lines in another way."""
-    for path in (PATH, REASONS):
-        text = path.read_text(encoding="utf-8").replace("\n", "\r\n")
-        (tmp_path / path.name).write_text(text, encoding="utf-8-sig", newline="")
+    text = PATH.read_text(encoding="utf-8").replace("\n", "\r\n")
+    (tmp_path / PATH.name).write_text(text, encoding="utf-8-sig", newline="")
     assert load_published(tmp_path / PATH.name) == ENTRIES
 
 
@@ -373,10 +313,6 @@ UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionl
 
 def faults(entry: Published):
     """What is wrong with a row of the table, by the name of its column."""
-    criterion = entry.criterion
-    decided = criterion.kind == "claim" or (
-        (criterion.judged_by is not None) == criterion.kind.startswith("same-")
-    )
     numbers = [entry.value, *(entry.interval or ())]
     unbounded = entry.interval is not None and entry.interval[0] == -math.inf
     right = {
@@ -389,11 +325,8 @@ def faults(entry: Published):
         "high": entry.interval is None or entry.interval[0] < entry.interval[1],
         "value, low, high": all(n is None or math.isfinite(n) for n in numbers)
         or (unbounded and entry.note),
-        "reason": criterion.kind in CRITERIA and criterion.why.strip(),
-        "claim": (criterion.claim is not None) == (criterion.kind == "claim"),
-        "judged_by": decided,
         "cells": all(
-            all(vars(cell).values()) for cell in (entry.reproduced_by, criterion.judged_by) if cell
+            all(vars(cell).values()) for cell in (entry.reproduced_by, entry.same_weights) if cell
         ),
     }
     return [name for name, holds in right.items() if not holds]
@@ -403,16 +336,13 @@ def faults(entry: Published):
 def test_every_entry_is_well_formed(path):
     entries = load_published(path, PAPERS + LATER_PAPERS)
     assert {entry.id: found for entry in entries if (found := faults(entry))} == {}
-    for file, key in ((path, "id"), (path.with_name("published-reasons.csv"), "reason")):
-        with file.open(encoding="utf-8", newline="") as text:
-            rows = list(csv.DictReader(text, restkey="more"))
-        # all are of these papers, none has more fields than columns, and no two have one name
-        assert len({row[key] for row in rows}) == len(rows) > 0
-        assert not any("more" in row for row in rows)
-        if key == "id":
-            assert len(rows) == len(entries)
-            assert {row["inverse"] for row in rows} <= {"", "yes"}
-            assert all((row["low"] == "") == (row["high"] == "") for row in rows)
+    with path.open(encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text, restkey="more"))
+    # all are of these papers, none has more fields than columns, and no two have one name
+    assert len({row["id"] for row in rows}) == len(rows) == len(entries) > 0
+    assert not any("more" in row for row in rows)
+    assert {row["inverse"] for row in rows} <= {"", "yes"}
+    assert all((row["low"] == "") == (row["high"] == "") for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -425,10 +355,8 @@ def test_every_entry_is_well_formed(path):
         ({"value": math.nan}, "value, low, high"),
         ({"interval": (1, 1)}, "high"),
         ({"interval": (-math.inf, 0)}, "value, low, high"),
-        ({"criterion": Criterion("claim", "why")}, "claim"),
-        ({"criterion": Criterion("same-recipe", "why")}, "judged_by"),
-        ({"criterion": Criterion("setting", "why", None, Cell("r", "r", "c"))}, "judged_by"),
         ({"reproduced_by": Cell("r", "", "c")}, "cells"),
+        ({"same_weights": Cell("", "r", "c")}, "cells"),
     ],
     ids=str,
 )

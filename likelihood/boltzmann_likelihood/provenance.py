@@ -27,7 +27,6 @@ CHECKED = (
     "book",
     "benchmarks",
     "data/published.csv",
-    "data/published-reasons.csv",
     "data/models",
     "constraints.txt",
     "pyproject.toml",

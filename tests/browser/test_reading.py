@@ -238,23 +238,3 @@ def test_player_is_dark_in_the_dark_and_stands_on_no_strip(new_tab, name, player
         }"""
     )
     assert light == []
-
-
-def test_report_is_filtered_by_verdict_and_words(new_tab):
-    tab = go(new_tab(), "book/13-reproduction-report")
-    report = tab.locator(".reproduction-report")
-    rows = report.locator("tbody tr:visible")
-    total, at_first = report.locator("tbody tr").count(), rows.count()
-    # settings that ours share are folded until they are asked for
-    assert report.locator("tbody tr[data-verdict=setting]:visible").count() == 0
-    report.get_by_label("with settings that ours share").check()
-    assert at_first < rows.count() == total
-    report.get_by_label("with settings that ours share").uncheck()
-    report.get_by_label("Judged by").select_option("claim")
-    some_kind = rows.count()
-    report.get_by_label("Verdict").select_option("holds")
-    assert set(rows.evaluate_all("rows => rows.map(row => row.dataset.verdict)")) == {"holds"}
-    some = rows.count()
-    report.get_by_role("searchbox").fill("DBN")
-    assert 0 < rows.count() < some < some_kind < at_first
-    assert report.get_by_role("status").inner_text() == f"{rows.count()} of {total} numbers"

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
-from scipy.special import fdtri
+from scipy.special import chdtrc, fdtri
 
 from boltzmann_companion.claims.checks import Row, Stored
+from boltzmann_companion.claims.conclusions import agree
 from boltzmann_companion.rows import by_model
 from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, effective_chains, verdict_of
 from boltzmann_companion.studies.open_brackets import bracket_reading
@@ -616,6 +617,10 @@ def report(stored: Stored) -> Numbers:
     ]
     yield "ten-runs-enough", "count", len(enough), "small models for which ten runs are enough"
     yield "small-models", "count", len(few), "small models"
+    largest = max(row["runs"] for row in stored.rows("sm2008-figure-3"))
+    many = stored.rows("sm2008-figure-3", runs=largest)
+    off = max(abs(row["log_z"] - row["exact_log_z"]) for row in many)
+    yield "many-runs-off", "nats", off, f"largest error of ln Z of a small model, {largest:,} runs"
     for epoch in (10, 50):
         rows = stored.rows("sm2008-training-paths", model="CD1(20)", epoch=epoch)
         masses = ends([row["largest_mass"] for row in rows])
@@ -626,6 +631,61 @@ def report(stored: Stored) -> Numbers:
     yield "base-rates-worth", "nats", worth, "independent pixels less uniform pixels"
     worth = max(scale.values()) - scale["base rates"]
     yield "hidden-units-worth", "nats", worth, "the best model less independent pixels"
+
+
+@derived
+def same_weights(stored: Stored) -> Numbers:
+    """What the estimates on the authors' weights say together."""
+    rows = [row for row in stored.rows("reproduction-report") if row["estimate"] is not None]
+    squares = [row["errors"] ** 2 for row in rows]
+    yield "same-estimates", "count", len(rows), "independent estimates on the authors' weights"
+    numbers = [row for row in stored.rows("reproduction-report") if row["word"] is not None]
+    yield "same-numbers", "count", len(numbers), "published numbers that they answer"
+    agreeing = sum(row["word"] == "agrees" for row in numbers)
+    yield "same-agree", "count", agreeing, "of these numbers: agree"
+    yield "same-largest", "standard errors", math.sqrt(max(squares)), "the largest difference"
+    yield "same-squares", "", fmean(squares), "mean square of the differences in standard errors"
+    chance = float(chdtrc(len(squares), sum(squares)))
+    yield "same-chance", "fraction", chance, "how often chance alone gives so much or more"
+
+
+@derived
+def conclusion_cases(stored: Stored) -> Numbers:
+    """How many cases of a conclusion came out, did not, or cannot be told."""
+    for conclusion, column in (
+        ("errs-low", "came_out"),
+        ("errs-low", "did_not"),
+        ("errs-low", "unknown"),
+        ("within-a-nat", "came_out"),
+        ("base-rates-better", "did_not"),
+        ("base-rates-better", "unknown"),
+        ("control-variate", "came_out"),
+    ):
+        cases = stored.row("conclusions", conclusion=conclusion)[column]
+        number = len(cases.split(", ")) if cases else 0
+        words = column.replace("_", " ")
+        name = f"{conclusion}-{words.replace(' ', '-')}"
+        yield name, "count", number, f"cases of {conclusion}: {words}"
+
+
+@derived
+def agreements(stored: Stored) -> Numbers:
+    """How often AIS and RAISE agree to within a nat where the truth is known, and one of them is wrong."""
+    rows = [
+        row
+        for name in ("evaluate-study", "evaluate-study-held-out", "evaluate-study-deep")
+        for row in stored.rows(name)
+        if agree(row)
+    ]
+    planted = [row for row in rows if "mode" in row["model"]]
+    others = [row for row in rows if "mode" not in row["model"]]
+    for name, chosen in (("", others), ("-planted", planted)):
+        of = [max(abs(row["ais_error"]), abs(row["raise_error"])) for row in chosen]
+        kind = "with a planted mode" if name else "without a planted mode"
+        yield f"agreed{name}", "count", len(of), f"closed brackets of models {kind}"
+        wrong = sum(error > 1 for error in of)
+        yield f"agreed-wrong{name}", "count", wrong, "of them: an end is off by more than a nat"
+        yield f"agreed-worst{name}", "nats", max(of), "largest error of an end among them"
 
 
 # ---- why trust this code

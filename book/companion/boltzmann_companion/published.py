@@ -11,7 +11,7 @@ import csv
 import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,8 @@ from paperlib.errors import InputError
 
 #: Salakhutdinov & Murray, and Burda, Grosse & Salakhutdinov.
 PAPERS = ("sm2008", "raise2015")
-#: Carlson, Stinson, Pakman & Paninski; their numbers are shown beside ours but are not judged by the report.
+#: Carlson, Stinson, Pakman & Paninski; their numbers are shown beside ours, and not in the report.
 LATER_PAPERS = ("carlson2016",)
-#: How a number is judged; `Criterion` explains them.
-CRITERIA = ("same-weights", "same-recipe", "claim", "other-data", "setting", "not-judged")
 
 
 @dataclass(frozen=True)
@@ -33,33 +31,6 @@ class Cell:
     record: str
     row: str
     column: str
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """How a published number is judged, and why.
-
-    Attributes
-    ----------
-    kind : str
-        One of `CRITERIA`. `same-weights`: the authors' own weights give the published value within its and our errors. `same-recipe`: the
-        published value lies inside the 95 % prediction interval of at least five training seeds, after the lengths of training that a
-        reader would accept. `claim`: by what the paper uses it for, an inequality or an order. `other-data`: our data are not the paper's.
-        `setting`: a setting of the experiment. `not-judged`.
-    why : str
-        The reason for the choice. Many entries share one: `data/published-reasons.csv` lists them with their kinds, and the column
-        `reason` names one.
-    claim : str or None
-        Id, in `boltzmann_companion.claims.claims`, of the claim for which the number is evidence; only with the kind `claim`, and always with it.
-    judged_by : Cell or None
-        The cell that decides, where it is not that of our stored model: always with the kinds `same-weights` and `same-recipe`, and with
-        the kind `claim` if the claim is about another model.
-    """
-
-    kind: str
-    why: str
-    claim: str | None = None
-    judged_by: Cell | None = None
 
 
 @dataclass(frozen=True)
@@ -85,10 +56,10 @@ class Published:
     kind : str
         `protocol`: a setting of the experiment. `model`: a number of the authors' own trained parameters, or of their machine. `claim`: a
         statement about a comparison.
-    criterion : Criterion
-        How the number is judged: the columns `reason`, `claim` and those of `judged_by`.
     reproduced_by : Cell or None
         Where our own stored model has the value; None where no record does.
+    same_weights : Cell or None
+        Where the authors' own weights have it, by the paper's protocol; None for every other model.
     note : str or None
         A slip of the paper, a rounding, where the number is printed again.
     inverse : bool
@@ -104,8 +75,8 @@ class Published:
     interval: tuple[float, float] | None
     unit: str
     kind: str
-    criterion: Criterion
     reproduced_by: Cell | None
+    same_weights: Cell | None
     note: str | None = None
     inverse: bool = False
 
@@ -135,16 +106,12 @@ def load_published(
     Parameters
     ----------
     path : path-like, optional
-        The table; by default the companion's `data/published.csv`. The reasons are beside it, in `published-reasons.csv`.
+        The table; by default the companion's `data/published.csv`.
     papers : collection of str
         Papers whose numbers to return, by default the two that are reproduced; `LATER_PAPERS` has the others.
     """
     path = Path(path or storage.companion_folder() / "data" / "published.csv")
-    reasons = {
-        row["reason"]: Criterion(row["kind"], row["why"])
-        for row in _rows(path.with_name("published-reasons.csv"))
-    }
-    return [_entry(row, reasons) for row in _rows(path) if row["paper"] in papers]
+    return [_entry(row) for row in _rows(path) if row["paper"] in papers]
 
 
 def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
@@ -160,16 +127,15 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, strict=True))
 
 
-def _entry(row: Mapping[str, str], reasons: Mapping[str, Criterion]) -> Published:
+def _entry(row: Mapping[str, str]) -> Published:
     texts = {name: row[name] for name in ("id", "paper", "where", "row", "column", "unit", "kind")}
     value, low, high = (_number(row[name]) for name in ("value", "low", "high"))
-    judged_by = _cell(row, "judged_by")
     return Published(
         **texts,
         value=value,
         interval=None if low is None or high is None else (low, high),
-        criterion=replace(reasons[row["reason"]], claim=row["claim"] or None, judged_by=judged_by),
         reproduced_by=_cell(row, "reproduced_by"),
+        same_weights=_cell(row, "same_weights"),
         note=row["note"] or None,
         inverse=row["inverse"] == "yes",
     )

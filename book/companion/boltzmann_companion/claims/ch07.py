@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
 from boltzmann_companion.studies.dbn_bounds import Courses
-from boltzmann_companion.tables import Table
 from paperlib.estimators.dbn_bound import DBNBoundEstimate
 
 
@@ -93,14 +92,3 @@ def third_layer(rows: Rows) -> Claims:
     _, _, *test, _, _, random, transposed = (row["bound"] for row in rows)
     behind = test[0] < test[1] and random < transposed
     yield "the random start of a third layer ends below the careful transposed one", behind
-
-
-def verdicts(published: Table) -> Claims:
-    """What the table of published numbers says of the bounds, each the first of a model's rows."""
-    found: dict[str, str] = {}
-    for name, *_, verdict in published.rows:
-        found.setdefault(name, verdict)
-    said = {"DBN-CD25": "holds", "DBN-CD1": "partly", "DBN-CD3": "no estimate"}
-    same = all(found[f"{part} {name}"] == said[name] for part in ("Test", "Train") for name in said)
-    words = ", ".join(f"{name} {verdict}" for name, verdict in said.items())
-    yield Check(f"the gains by the bound: {words}", same, required=False)

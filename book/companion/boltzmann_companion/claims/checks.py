@@ -7,7 +7,7 @@
         yield "with 10,000 runs every estimate is within 0.1 nats of the truth", closer
 
 One that may fail, or must, is a `Check`. A chapter prints them with `chapter.checks(many_runs(chapter.stored("sm2008-figure-3").rows))`. What is said of stored records is a
-`Claim`, whether a chapter prints it or a paper concludes it (`boltzmann_companion.claims.claims`). One test holds all of them against the committed records, and sees each of them fail on changed ones.
+`Claim`. One test holds all of them against the committed records, and sees each of them fail on changed ones.
 """
 
 from __future__ import annotations
@@ -150,8 +150,7 @@ class Claim:
     Attributes
     ----------
     judge : callable
-        Takes the rows of each of `records`, or a `Stored` if none are named. Returns the checks of a chapter, or, for what a paper
-        concludes, a finding.
+        Takes the rows of each of `records`, or a `Stored` if none are named. Returns the checks of a chapter.
     records : tuple of str
         Names of the records that decide.
     """

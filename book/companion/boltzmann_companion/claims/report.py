@@ -1,28 +1,20 @@
-"""The reproduction report: the papers' conclusions and every published number beside ours, drawn from `data/published.csv` and the stored records."""
+"""The papers' numbers beside ours, drawn from `data/published.csv` and the stored records.
+
+Ours are of models that we trained, or of the authors' own weights. Only for the latter does a
+difference have an error to be measured by, and a word: *agrees* or *differs*.
+"""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from boltzmann_companion.claims.checks import Records, Rows, Stored
-from boltzmann_companion.claims.claims import (
-    CLAIMS,
-    OUTCOMES,
-    SUBJECTS,
-    Finding,
-    findings,
-    start_of,
-)
-from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, is_fitted, judge
-from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
+from boltzmann_companion.claims.checks import Stored
+from boltzmann_companion.published import Cell, Published, load_published
+from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.records import source_line
-from boltzmann_companion.studies.bracket_tables import verdict_of
-from boltzmann_companion.studies.same_recipe import interval_at, judged_lengths
 from boltzmann_companion.tables import (
     Table,
     cell_of,
@@ -31,78 +23,78 @@ from boltzmann_companion.tables import (
     format_value,
     row_of,
 )
-from paperlib.estimators import BracketVerdict
 
-PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
-#: The model of a record whose numbers belong to the authors' released weights.
-AUTHORS = "CD25(500)"
-#: The second paper's name for it; our own model of that recipe has the same name.
-RELEASED = "mnistCD25-500"
-# Names for narrow columns.
-_IN_SHORT = {"sm2008": "S&M 2008", "raise2015": "RAISE 2015"}
-#: Grades for the size of a difference, in the unit of the number. A grade describes and does not judge.
-GRADES = {0.1: "within 0.1", 1.0: "within 1", 3.0: "within 3", 10.0: "within 10"}
+#: How far apart two numbers of the same weights may be, in standard errors of their difference.
+ALLOWED = 3.0
+_STARTS = ("uniform", "base_rate")
+_NONE = format_value(None)
 
 
 @dataclass(frozen=True)
-class ReportRow:
-    """A published number beside one of ours, and the verdict. All that is said of ours comes from the row of one record.
+class Compared:
+    """A published number beside one of ours, of which all comes from one row of a record.
 
     Attributes
     ----------
     entry : Published
-        The number, its unit and the criterion it is judged by.
+        The number and its unit.
     cell : Cell or None
-        Where our number is stored.
-    model : str
-        Whose number it is.
+        Where ours is stored; None if no record answers the number.
     value : number, pair of numbers or None
-        Our value; of several trainings, the lowest and the highest of the means after the lengths of training by which it is judged.
-    interval : pair of numbers or None
-        Of several trainings, from the lowest to the highest end of the 95 % prediction intervals after these lengths.
+        Ours.
     std_error : float or None
-        Monte Carlo standard error of the value.
-    judgement : Judgement
-        The verdict and the evidence for it.
+        Its Monte Carlo standard error.
     steps : int or None
-        Our number of annealing steps, if the value depends on it.
+        Our number of annealing steps, for a number of the second paper's tables.
     fitted : bool
-        Whether the recipe of the model was fitted to published values.
-    chapter, command, commit, utc : str or None
-        The chapter that discusses the number, the command that reproduces ours, the commit of the library
-        that the chapter used, and the time.
+        Whether the recipe of our model was fitted to published values.
+    joint_error : float or None
+        Standard error of the difference, where the weights are the authors'.
     """
 
     entry: Published
     cell: Cell | None
-    model: str
     value: Any
-    interval: Sequence[float] | None
     std_error: float | None
-    judgement: Judgement
     steps: int | None
     fitted: bool
-    chapter: str | None
-    command: str | None
-    commit: str | None
-    utc: str | None
+    joint_error: float | None
 
     @property
-    def grade(self) -> str:
-        """How far ours is from the published number, one of `GRADES` or `further`; empty if no difference can be taken."""
+    def authors(self) -> bool:
+        """Whether ours is of the authors' weights."""
+        return self.cell is not None and self.cell == self.entry.same_weights
+
+    @property
+    def model(self) -> str:
+        """Whose number it is."""
+        return f"{self.entry.row}, the authors' weights" if self.authors else self.entry.row
+
+    @property
+    def off(self) -> Any:
+        """Ours less theirs; of intervals, that of their middles where the weights are the same."""
         gap = difference(self.entry.meant, self.value)
-        if not isinstance(gap, int | float):
+        return sum(gap) / 2 if self.authors and isinstance(gap, list) else gap
+
+    @property
+    def errors(self) -> float | None:
+        """The difference in units of its standard error, where the weights are the authors'."""
+        return self.off / self.joint_error if self.joint_error else None
+
+    @property
+    def word(self) -> str:
+        """*agrees* or *differs* where the weights are the same and the error known; or empty."""
+        if self.joint_error is None:
             return ""
-        return next((name for size, name in GRADES.items() if abs(gap) <= size), "further")
+        allowed = ALLOWED * self.joint_error + _half_a_digit(self.entry)
+        return "agrees" if abs(self.off) <= allowed else "differs"
 
     @property
     def ours(self) -> str:
-        """Our value with its error, interval and number of steps, as far as it has them."""
+        """Our value with its error and number of steps, as far as it has them."""
         text = format_value(self.value)
         if self.std_error is not None:
             text += f" ± {format_value(self.std_error)}"
-        if self.interval is not None:
-            text = f"means {text}, 95\N{NO-BREAK SPACE}% {format_value(self.interval)}"
         if self.fitted:
             text += " (fitted)"
         if self.steps is not None:
@@ -110,374 +102,291 @@ class ReportRow:
         return text
 
 
-def report_rows() -> list[ReportRow]:
-    """A row for every published number, in the papers' order, with the number of ours that is judged."""
-    stored, entries = Stored().record, load_published()
-    claims = findings(stored)
+def compared(stored: Stored | None = None) -> list[Compared]:
+    """Every published number in the papers' order, beside the authors' weights where there are any.
+
+    Parameters
+    ----------
+    stored : Stored, optional
+        The records; by default the committed ones at the papers' size.
+    """
+    stored, entries = stored or Stored(), load_published()
     return [
-        _row(entry, deciding(entry), judge(entry, stored, claims, entries), stored)
+        compare(entry, entry.same_weights or entry.reproduced_by, stored, entries)
         for entry in entries
     ]
 
 
-def _row(entry: Published, cell: Cell | None, judgement: Judgement, stored: Records) -> ReportRow:
-    record = None if cell is None else stored(cell.record)
-    made = {} if record is None else record["provenance"]
-    model, value, interval = entry.row, cell_of(cell, record), None
-    if cell is not None and cell == entry.criterion.judged_by:
-        if entry.criterion.kind == "same-recipe" and record is not None:
-            value, interval, trainings = _trainings(cell, record["rows"])
-            model += f", {trainings} trainings"
-        elif entry.criterion.kind == "claim":
-            model = cell.row
-    if AUTHORS in made.get("models", ()):
-        model += ", the authors' weights"
-    return ReportRow(
+def compare(
+    entry: Published, cell: Cell | None, stored: Stored, entries: Iterable[Published] = ()
+) -> Compared:
+    """A published number beside what a cell has.
+
+    Parameters
+    ----------
+    entry : Published
+        The number.
+    cell : Cell or None
+        Where ours is.
+    stored : Stored
+        The records.
+    entries : iterable of Published
+        All published numbers, of which one may be the printed error of another.
+    """
+    record = None if cell is None else stored.record(cell.record)
+    value = cell_of(cell, record)
+    joint = None
+    if cell is not None and cell == entry.same_weights:
+        joint = _joint_error(entry, cell, record, value, entries)
+    start = cell is not None and cell.column.startswith(_STARTS)
+    return Compared(
         entry,
         cell,
-        model,
         value,
-        interval,
-        cell_std_error(cell, record) if interval is None else None,
-        judgement,
-        _steps(cell, record),
-        is_fitted(cell, record),
-        made.get("chapter"),
-        made.get("command"),
-        made.get("commit"),
-        made.get("utc"),
+        cell_std_error(cell, record),
+        row_of(cell, record).get("steps") if start else None,
+        _is_fitted(cell, record),
+        joint,
     )
 
 
-def _trainings(cell: Cell, rows: Rows) -> tuple[list[float], list[float], int]:
-    """Means and intervals of a column over all judged lengths, each from the lowest to the highest; and the number of seeds."""
-    lengths = judged_lengths(rows, cell.row)
-    intervals = [interval_at(rows, cell.row, length, cell.column) for length in lengths]
-    known = [interval for interval in intervals if interval is not None]
-    means = [(low + high) / 2 for low, high in known]
-    ends = [end for interval in known for end in interval]
-    seeds = {row["seed"] for row in rows if row["model"] == cell.row}
-    return [min(means), max(means)], [min(ends), max(ends)], len(seeds)
+def _joint_error(
+    entry: Published,
+    cell: Cell,
+    record: Mapping[str, Any] | None,
+    value: Any,
+    entries: Iterable[Published],
+) -> float | None:
+    """The standard error of ours less theirs; None if that of ours is not known.
 
-
-def _steps(cell: Cell | None, record: Mapping[str, Any] | None) -> int | None:
-    """Our K for a number from one of the starts in the second paper's tables."""
-    row = row_of(cell, record) if cell is not None and start_of(cell.column) else None
-    return row["steps"] if row else None
-
-
-def comparison_rows(record_name: str) -> Iterator[ReportRow]:
-    """The rows of `comparison_table`: a stored model that is not the one that is judged has a row of its own, above the judged one.
-
-    Parameters
-    ----------
-    record_name : str
-        Name of the record, for example `sm2008-table-1`.
+    Where the paper prints no error, its number was estimated with the same protocol, so that its
+    error is as large as ours.
     """
-    stored = Stored().record
-    for row in report_rows():
-        source = row.entry.reproduced_by
-        if source is None or source.record != record_name:
+    if entry.interval is not None:
+        ours = None if value is None else _half_width(cell, [float(end) for end in value])
+    else:
+        ours = cell_std_error(cell, record)
+    if ours is None or not math.isfinite(ours):
+        return None
+    theirs = _printed_error(entry, cell, entries)
+    return math.hypot(ours, ours if theirs is None else theirs)
+
+
+def _printed_error(entry: Published, cell: Cell, entries: Iterable[Published]) -> float | None:
+    """The standard error that the paper prints, as a three-sigma interval of the same estimate."""
+    if entry.interval is not None:
+        return _half_width(cell, entry.interval)
+    if cell.column not in ("log_z", "test", "train"):
+        return None
+    of_log_z = replace(cell, column="interval_3_sigma")
+    for other in entries:
+        if other.paper == entry.paper and other.same_weights == of_log_z and other.interval:
+            return _half_width(of_log_z, other.interval)
+    return None
+
+
+def _half_width(cell: Cell, interval: Sequence[float]) -> float:
+    """The standard error that an interval of so many sigma, which its column names, stands for."""
+    _, sigmas, _ = cell.column.split("_")
+    low, high = interval
+    return (high - low) / 2 / int(sigmas)
+
+
+def _half_a_digit(entry: Published) -> float:
+    """Half a unit of the last printed digit: hundredths in tables, or tenths or whole nats."""
+    for digits in (0, 1):
+        if entry.value is not None and round(entry.value, digits) == entry.value:
+            return 0.5 * 10.0**-digits
+    return 0.005
+
+
+def _is_fitted(cell: Cell | None, record: Mapping[str, Any] | None) -> bool:
+    """Whether the value in a cell is of a model whose recipe was fitted to published values."""
+    if record is None or cell is None:
+        return False
+    ids = record["provenance"]["models"]
+    fitted = [RECIPES[key] for key in ids if key in RECIPES and RECIPES[key].fitted]
+    names = {chosen.label for chosen in fitted}
+    names |= {f"{chosen.dataset}{chosen.label.replace('(', '-').rstrip(')')}" for chosen in fitted}
+    return cell.row.removeprefix("Test ").removeprefix("Train ") in names
+
+
+# ---- tables
+
+
+def comparison_rows(record_name: str, stored: Stored | None = None) -> Iterator[Compared]:
+    """The rows of `comparison_table`: below a model of ours stands the authors', if any."""
+    stored, entries = stored or Stored(), load_published()
+    for entry in entries:
+        if entry.reproduced_by is None or entry.reproduced_by.record != record_name:
             continue
-        if row.cell != source:
-            reason = f"the number is judged by {row.model}"
-            yield _row(row.entry, source, Judgement("not judged", reason), stored)
-        yield row
-
-
-def counts(rows: Iterable[ReportRow]) -> dict[str, dict[str, int]]:
-    """How often each verdict was given, by criterion."""
-    given: dict[str, dict[str, int]] = {kind: {} for kind in CRITERIA}
-    for row in rows:
-        of_kind = given[row.entry.criterion.kind]
-        verdict = row.judgement.verdict
-        of_kind[verdict] = of_kind.get(verdict, 0) + 1
-    return {
-        kind: {verdict: of_kind[verdict] for verdict in VERDICTS if verdict in of_kind}
-        for kind, of_kind in given.items()
-    }
-
-
-def rests_on(rows: Iterable[ReportRow]) -> dict[str, int]:
-    """On how many independent estimates, sets of trainings, or claims the judged numbers of a criterion rest.
-
-    Numbers of one estimate are not independent. With the same weights all averages of a record follow from its one ln Z, and a gap
-    from the two ends of its bracket.
-
-    Parameters
-    ----------
-    rows : iterable of ReportRow
-        From `report_rows`.
-    """
-    found: dict[str, set[Any]] = {"same-weights": set(), "same-recipe": set(), "claim": set()}
-    for row in rows:
-        criterion, verdict = row.entry.criterion, row.judgement.verdict
-        if criterion.kind == "same-weights" and verdict in ("agrees", "differs"):
-            found[criterion.kind] |= _estimates(criterion.judged_by)
-        elif criterion.kind == "same-recipe" and criterion.judged_by is not None:
-            found[criterion.kind].add(criterion.judged_by.row)
-        elif criterion.kind == "claim":
-            found[criterion.kind].add(criterion.claim)
-    return {kind: len(each) for kind, each in found.items()}
-
-
-def _estimates(cell: Cell | None) -> set[Cell]:
-    """The estimates from which the number in a cell follows."""
-    if cell is None:
-        return set()
-    if cell.column in ("log_z", "test", "train") or cell.column.startswith("interval_"):
-        return {replace(cell, column="log_z")}
-    if cell.column.endswith("_gap"):
-        start = start_of(cell.column)
-        return {replace(cell, column=f"{start}_{end}") for end in ("ais", "raise")}
-    return {cell}
-
-
-# How often chance alone puts a number outside: beyond three standard errors, or outside a 95 % prediction interval.
-_BY_CHANCE = {"same-weights": math.erfc(3 / math.sqrt(2)), "same-recipe": 0.05}
-
-
-# Verdicts that decide: the others say that nothing is known, or that nothing was asked.
-_DECIDED = (
-    *("agrees", "differs", "typical", "typical at some lengths", "not typical"),
-    *("holds", "partly", "does not hold"),
-)
-
-
-def criteria_table(rows: Sequence[ReportRow], found: Mapping[str, Finding]) -> Table:
-    """How many numbers are judged by which criterion, on what they rest, how many chance alone would put outside, and the verdicts.
-
-    The last row counts the numbers, and the claims, that have a verdict.
-
-    Parameters
-    ----------
-    rows : sequence of ReportRow
-        From `report_rows`.
-    found : mapping of str to Finding
-        From `claim_findings`.
-    """
-    independent, table = rests_on(rows), []
-    bases = {"same-weights": "estimates", "same-recipe": "trained models", "claim": "claims"}
-    for kind, verdicts in counts(rows).items():
-        number = sum(verdicts.values())
-        judged = number - verdicts.get("no estimate", 0) - verdicts.get("not run", 0)
-        chance = f"{_BY_CHANCE[kind] * judged:.2g}" if kind in _BY_CHANCE else format_value(None)
-        table.append(
-            [
-                kind.replace("-", " "),
-                str(number),
-                f"{independent[kind]} {bases[kind]}" if kind in bases else format_value(None),
-                chance + (" after each length" if kind == "same-recipe" else ""),
-                "; ".join(f"{verdict}: {each}" for verdict, each in verdicts.items()),
-            ]
-        )
-    numbers = sum(row.judgement.verdict in _DECIDED for row in rows)
-    claims = sum(finding.outcome in _DECIDED for finding in found.values())
-    none = format_value(None)
-    table.append(["with a verdict", str(numbers), f"{claims} of {len(found)} claims", none, none])
-    return Table(["judged by", "numbers", "rest on", "outside by chance", "verdicts"], table)
-
-
-def claim_findings() -> dict[str, Finding]:
-    """The finding for every claim at the papers' size, by its id."""
-    return findings(Stored().record)
-
-
-def claim_table(found: Mapping[str, Finding]) -> Table:
-    """The papers' conclusions: claim and place, outcome, ours, chapter. The numbers of single models and the reason unfold.
-
-    Parameters
-    ----------
-    found : mapping of str to Finding
-        From `claim_findings`.
-    """
-    rows = []
-    for claim in CLAIMS:
-        finding = found[claim.id]
-        where = f"<small>({_IN_SHORT[claim.paper]}, {claim.where})</small>"
-        link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
-        ours, more = finding.ours, ". ".join(filter(None, (finding.details, finding.why)))
-        if more:
-            ours = f"<details><summary style='margin: 0'>{ours}</summary>{more}.</details>"
-        # the second paper's name for a model of which there are two
-        ours = ours.replace(RELEASED, f"{RELEASED} (ours)")
-        rows.append([f"{claim.statement} {where}", _marked(finding.outcome), ours, link])
-    heading = ["claim", "outcome", "ours", "chapter"]
-    return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
-
-
-# What became of a claim, in words for a heading.
-_TOGETHER = {
-    "hold": ("holds",),
-    "hold in part": ("partly",),
-    "do not hold": ("does not hold",),
-    "cannot be judged": ("says nothing", "no estimate", "not run"),
-}
-
-
-def conclusion_table(found: Mapping[str, Finding]) -> Table:
-    """What became of the claims about AIS, RAISE, CSL and the trained models: how many of each kind.
-
-    Parameters
-    ----------
-    found : mapping of str to Finding
-        From `claim_findings`.
-    """
-    rows = []
-    for subject in SUBJECTS:
-        own = [found[claim.id].outcome for claim in CLAIMS if claim.about == subject]
-        number = [sum(outcome in together for outcome in own) for together in _TOGETHER.values()]
-        rows.append([subject, str(len(own)), *map(str, number)])
-    return Table(["about", "claims", *_TOGETHER], rows)
-
-
-def bracket_table(rows: Iterable[ReportRow]) -> Table:
-    """How the brackets of the second paper's tables came out, by start and by our number of steps.
-
-    Those that are not closed are named, with their gaps.
-
-    Parameters
-    ----------
-    rows : iterable of ReportRow
-        From `report_rows`.
-    """
-    stored = Stored().record
-    found: dict[tuple[str, int], dict[str, list[str]]] = {}
-    for row in rows:
-        if row.cell is not None and row.cell.column.endswith("_gap") and row.steps is not None:
-            start = start_of(row.cell.column)
-            said = verdict_of(row_of(row.cell, stored(row.cell.record)), start)
-            of_start = found.setdefault(
-                (start, row.steps), {verdict: [] for verdict in BracketVerdict}
-            )
-            named = row.model.replace(", the authors' weights", " (the authors' weights)")
-            of_start[said].append(f"{named} {format_value(row.value)}")
-    table = []
-    for (start, steps), said in sorted(found.items()):
-        closed, *others = said.values()
-        number = str(sum(map(len, said.values())))
-        named = [", ".join(models) or "–" for models in others]
-        table.append([start.replace("_", " "), f"{steps:,}", number, str(len(closed)), *named])
-    return Table(["start", "K", "brackets", *BracketVerdict], table)
-
-
-def outcome_counts(found: Mapping[str, Finding]) -> dict[str, int]:
-    """How many claims had each outcome."""
-    outcomes = [finding.outcome for finding in found.values()]
-    return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
+        yield compare(entry, entry.reproduced_by, stored)
+        if entry.same_weights is not None:
+            yield compare(entry, entry.same_weights, stored, entries)
 
 
 def comparison_table(record_name: str) -> Table:
-    """Published | ours | difference | criterion | verdict, for every published number that a record at the papers' size answers.
-
-    The rows are those of `comparison_rows`.
+    """Published, ours and their difference, for every published number that a record answers.
 
     Parameters
     ----------
     record_name : str
-        Name of the record, for example `sm2008-table-1`.
+        Name of a record at the papers' size, for example `sm2008-table-1`.
     """
-    stored = Stored().record
-    shown = list(comparison_rows(record_name))
-    own = stored(record_name)
+    stored = Stored()
+    shown = list(comparison_rows(record_name, stored))
+    own = stored.record(record_name)
     columns = {} if own is None else own["columns"]
     rows = []
     for row in shown:
         source = row.entry.reproduced_by
         assert source is not None  # or the row would not be shown
         quantity = columns.get(source.column, {}).get("label", row.entry.column)
-        judged = row.cell == deciding(row.entry)
         rows.append(
             [
                 row.model,
                 quantity.replace("|", "\\|"),
                 format_value(row.entry.printed),
                 row.ours,
-                format_value(difference(row.entry.meant, row.value)),
-                row.entry.criterion.kind.replace("-", " ") if judged else "–",
-                row.judgement.verdict,
+                format_value(row.off),
+                _in_errors(row),
             ]
         )
-    heading = ["model", "quantity", "published", "ours", "difference", "judged by", "verdict"]
-    used = dict.fromkeys([record_name, *(row.cell.record for row in shown if row.cell)])
-    sources = [source_line(record) for record in map(stored, used) if record is not None]
+    heading = ["model", "quantity", "published", "ours", "difference", "in joint errors"]
+    used = dict.fromkeys(row.cell.record for row in shown if row.cell)
+    sources = [source_line(record) for record in map(stored.record, used) if record is not None]
     return Table(heading, rows, "\n\n".join(sources))
 
 
-@dataclass(frozen=True)
-class Report:
-    """All rows as a table that the reader can filter without a kernel and without contacting another host."""
-
-    rows: Sequence[ReportRow]
-
-    def __repr__(self) -> str:
-        return f"Report({len(self.rows)} published numbers)"
-
-    def _repr_html_(self) -> str:
-        names = (
-            "where",
-            "of what",
-            "published",
-            "ours ± standard error",
-            "difference",
-            "judged by",
-            "verdict and reason",
-            "chapter",
-        )
-        heading = "".join(f"<th scope='col'>{name}</th>" for name in names)
-        body = "".join(_html_row(row) for row in self.rows)
-        given = {row.judgement.verdict for row in self.rows}
-        options = "".join(f"<option>{name}</option>" for name in VERDICTS if name in given)
-        kinds = "".join(f"<option>{kind.replace('-', ' ')}</option>" for kind in CRITERIA)
-        return (
-            _PAGE.read_text(encoding="utf-8")
-            .rstrip()
-            .replace("{options}", options)
-            .replace("{kinds}", kinds)
-            .replace("{heading}", heading)
-            .replace("{body}", body)
-        )
+def _in_errors(row: Compared) -> str:
+    """A difference in standard errors, with its word."""
+    return f"{format_value(row.errors)}, {row.word}" if row.word else _NONE
 
 
-_PAGE = Path(__file__).with_name("report.html")
-# A symbol beside the colour, for readers who cannot see the colour.
-_SIGNS = {
-    "good": ("✓", ("agrees", "typical", "holds")),
-    "mixed": ("~", ("partly", "typical at some lengths", "setting, ours differs")),
-    "bad": ("✗", ("differs", "not typical", "does not hold")),
-    "open": ("–", ("says nothing", "no estimate", "not run")),
+#: Independent estimates of the second paper, by the columns of our records.
+_SECOND = {
+    "base_rate_raise": "RAISE, base rates",
+    "base_rate_ais": "AIS, base rates",
+    "uniform_raise": "RAISE, uniform",
+    "uniform_ais": "AIS, uniform",
 }
 
 
-def _marked(verdict: str) -> str:
-    """A verdict in its colour, with its symbol."""
-    sign = next((name for name, (_, words) in _SIGNS.items() if verdict in words), "none")
-    mark = _SIGNS[sign][0] + " " if sign in _SIGNS else ""
-    return f"<span class='verdict-{sign}'>{mark}{html.escape(verdict)}</span>"
-
-
-def _html_row(row: ReportRow) -> str:
-    entry, verdict = row.entry, row.judgement.verdict
-    unit = "" if entry.unit in ("count", "dimensionless") else f" {entry.unit}"
-    chapter = "" if row.chapter is None else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
-    off = format_value(difference(entry.meant, row.value))
-    kind = entry.criterion.kind.replace("-", " ")
-    reason = row.judgement.evidence or entry.criterion.why
-    if entry.criterion.kind == "same-weights":
-        # whose images they are, beside how far off ours is
-        reason += f". {entry.criterion.why}"
-    cells = [
-        html.escape(f"{_IN_SHORT[entry.paper]}, {entry.where}"),
-        html.escape(f"{row.model}: {entry.column}"),
-        html.escape(format_value(entry.printed) + unit),
-        html.escape(row.ours),
-        html.escape(f"{off} ({row.grade})" if row.grade else off),
-        html.escape(kind),
-        f"{_marked(verdict)}<br>" + html.escape(reason),
-        chapter,
+def first_paper(rows: Iterable[Compared]) -> list[Compared]:
+    """Test averages of the first paper's Tables 1 and 2, estimates and bounds, in its order."""
+    return [
+        row
+        for row in rows
+        if row.entry.paper == "sm2008"
+        and row.entry.where.startswith("Table")
+        and row.cell is not None
+        and (row.cell.column == "test" or (row.cell.column == "bound" and "Test" in row.cell.row))
     ]
-    return (
-        f"<tr data-verdict='{verdict}' data-kind='{kind}'{' hidden' if verdict == 'setting' else ''} title='{html.escape(row.command or '', quote=True)}'>"
-        + "".join(f"<td>{cell}</td>" for cell in cells)
-        + "</tr>"
-    )
+
+
+def first_table(rows: Sequence[Compared]) -> Table:
+    """The first paper's two tables: ln Z, and the average of test images or its bound."""
+    of_log_z = {
+        row.entry.row: row
+        for row in rows
+        if row.entry.where == "Table 1" and row.cell is not None and row.cell.column == "log_z"
+    }
+    cells = []
+    for row in first_paper(rows):
+        log_z = of_log_z.get(row.entry.row)
+        cells.append(
+            [
+                row.model.removeprefix("Test "),
+                _NONE if log_z is None else format_value(log_z.entry.printed),
+                _NONE if log_z is None else format_value(log_z.value),
+                format_value(row.entry.printed),
+                format_value(row.value),
+                _in_errors(row),
+            ]
+        )
+    heading = ["model", "$\\ln Z$, paper", "$\\ln Z$, ours", "test, paper", "test, ours"]
+    return Table([*heading, "in joint errors"], cells)
+
+
+def second_paper(rows: Iterable[Compared]) -> dict[str, dict[str, Compared]]:
+    """The numbers of the RAISE paper's Tables 1 and 2 by model and by column of our records."""
+    models: dict[str, dict[str, Compared]] = {}
+    for row in rows:
+        if row.entry.paper == "raise2015" and row.entry.where.startswith("Table") and row.cell:
+            models.setdefault(row.model, {})[row.cell.column] = row
+    return {name: own for name, own in models.items() if "uniform_gap" in own}
+
+
+def second_table(rows: Iterable[Compared]) -> Table:
+    """The RAISE paper's two tables: AIS less RAISE from either start."""
+    cells = []
+    for name, own in second_paper(rows).items():
+        line = [name]
+        for start in ("base_rate", "uniform"):
+            gap = own.get(f"{start}_gap")
+            if gap is None:
+                line += [_NONE, _NONE, _NONE]
+            else:
+                error = format_value(gap.std_error)
+                ours = f"{format_value(gap.value)} ± {error}"
+                line += [format_value(gap.entry.printed), ours, _in_errors(gap)]
+        cells.append(line)
+    heading = ["model"]
+    for start in ("base rates", "uniform"):
+        heading += [f"{start}, paper", f"{start}, ours", "in joint errors"]
+    return Table(heading, cells)
+
+
+def counts(rows: Sequence[Compared]) -> Table:
+    """How many numbers each paper prints, and beside how many of them stands one of ours."""
+    papers = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
+    cells = []
+    for paper, name in papers.items():
+        own = [row for row in rows if row.entry.paper == paper]
+        settings = sum(row.entry.kind == "protocol" for row in own)
+        authors = sum(row.authors for row in own)
+        ours = sum(row.value is not None for row in own) - authors
+        neither = len(own) - settings - authors - ours
+        cells.append([name, *map(str, (len(own), settings, authors, ours, neither))])
+    heading = ["paper", "numbers", "settings", "the authors' weights", "our models", "none of ours"]
+    return Table(heading, cells)
+
+
+# ---- the record, and what rests on the authors' weights
+
+
+def report_rows(rows: Sequence[Compared]) -> list[dict[str, Any]]:
+    """The rows of the record `reproduction-report`."""
+    estimates = {row.entry.id: name for name, row in independent(rows).items()}
+    return [
+        {
+            "id": row.entry.id,
+            "published": row.entry.printed,
+            "ours": row.value,
+            "std_error": row.std_error,
+            "difference": row.off,
+            "errors": row.errors,
+            "word": row.word or None,
+            "unit": row.entry.unit,
+            "weights": None if row.cell is None else "the authors'" if row.authors else "ours",
+            "of": None if row.cell is None else f"{row.cell.record}, {row.cell.row}",
+            "estimate": estimates.get(row.entry.id),
+        }
+        for row in rows
+    ]
+
+
+def independent(rows: Iterable[Compared]) -> dict[str, Compared]:
+    """One number for each independent estimate on the authors' weights, by its name.
+
+    All averages of the first paper follow from its one ln Z, and a gap from the two ends of its
+    bracket.
+    """
+    chosen = {}
+    for row in rows:
+        if row.word and row.cell is not None and "Table" in row.entry.where:
+            if row.cell.column in _SECOND:
+                chosen[_SECOND[row.cell.column]] = row
+            elif row.cell.column == "log_z":
+                chosen["AIS, the first paper"] = row
+    return chosen

@@ -1,38 +1,88 @@
-"""Chapter 13: what became of the papers' claims, and models on a scale of nats."""
+"""Chapter 13: the papers' tables beside ours, the authors' weights, and a scale of nats."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.tables import Table
+from boltzmann_companion.claims.report import ALLOWED, Compared
 
-# A verdict has no estimator's colour. The hatch tells what failed from what could not be judged.
-_SHADES = (("0.3", ""), ("0.75", ""), ("white", "////"), ("white", ""))
+# The paper's number is an open circle, ours a filled one; the authors' weights have a colour.
+_PAPER = {"marker": "o", "markerfacecolor": "none", "color": "0.3", "linestyle": ""}
+_OURS, _AUTHORS = "C0", "C3"
 
 
-def conclusions(counts: Table) -> Figure:
-    """A bar for each subject of `conclusion_table`, with the number of claims of each outcome."""
-    figure, axes = plt.subplots(figsize=(5.6, 2.5))
-    subjects, _, *columns = zip(*counts.rows, strict=True)
-    ends = [0] * len(subjects)
-    for name, column, (color, hatch) in zip(counts.heading[2:], columns, _SHADES, strict=True):
-        numbers = [int(number) for number in column]
-        bars = axes.barh(
-            subjects, numbers, left=ends, label=name, color=color, hatch=hatch, edgecolor="0.3"
-        )
-        shown = [str(number or "") for number in numbers]
-        axes.bar_label(bars, shown, label_type="center", bbox={"color": "white", "pad": 1})
-        ends = [end + number for end, number in zip(ends, numbers, strict=True)]
-    axes.set(xlabel="claims", ylim=(len(subjects) - 0.5, -0.5))
-    axes.grid(visible=False, axis="y")
-    figure.legend(loc="outside lower center", ncols=4, fontsize=9)
+def first_paper(rows: Sequence[Compared]) -> Figure:
+    """Test averages of the first paper's two tables and ours; of `report.first_paper`."""
+    figure, axes = plt.subplots(figsize=(7.0, 0.9 + 0.3 * len(rows)))
+    for place, row in enumerate(rows):
+        color = _AUTHORS if row.authors else _OURS
+        theirs = row.entry.printed
+        axes.plot([theirs, row.value], [place, place], color="0.8", linestyle="-", zorder=0)
+        axes.plot(theirs, place, **_PAPER)
+        axes.plot(row.value, place, "o", color=color, markersize=4)
+    _name_rows(axes, [row.model.removeprefix("Test ") for row in rows])
+    axes.set_xlabel("average log-probability of test images, or bound (nats)")
+    _explain(axes)
     return figure
 
 
+def second_paper(models: Mapping[str, Mapping[str, Compared]]) -> Figure:
+    """Gaps of the RAISE paper's two tables and ours; of `report.second_paper`."""
+    figure, both = plt.subplots(1, 2, figsize=(7.0, 1.1 + 0.3 * len(models)), sharey=True)
+    for axes, start in zip(both, ("base_rate", "uniform"), strict=True):
+        for place, own in enumerate(models.values()):
+            row = own.get(f"{start}_gap")
+            if row is None:
+                continue
+            color = _AUTHORS if row.authors else _OURS
+            axes.plot(row.entry.printed, place, **_PAPER)
+            error = 3 * (row.std_error or 0.0)
+            axes.errorbar(row.value, place, xerr=error, fmt="o", color=color, markersize=4)
+        axes.axvspan(-1, 1, color="0.92", zorder=0)
+        axes.set_xscale("symlog", linthresh=1)
+        axes.set_xticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "1", "10"])
+        axes.set_xlim(-12, 80)
+        axes.set(title=start.replace("_", " ") + "s" * (start == "base_rate"))
+        axes.set_xlabel("AIS less RAISE (nats)")
+    _name_rows(both[0], [name.replace(", ", ",\n") for name in models])
+    _explain(both[1])
+    return figure
+
+
+def differences(estimates: Mapping[str, Compared]) -> Figure:
+    """A point for each independent estimate on the authors' weights, of `report.independent`."""
+    figure, axes = plt.subplots(figsize=(7.0, 0.9 + 0.3 * len(estimates)))
+    axes.axvspan(-1, 1, color="0.92", zorder=0)
+    for side in (-ALLOWED, ALLOWED):
+        axes.axvline(side, color="0.6", linestyle="--", linewidth=1)
+    for place, row in enumerate(estimates.values()):
+        axes.plot(row.errors, place, "o", color=_AUTHORS)
+    _name_rows(axes, list(estimates))
+    axes.set(xlim=(-4, 4), xlabel="ours less theirs, in standard errors of the difference")
+    return figure
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def _explain(axes: Axes) -> None:
+    """What the markers mean, below the picture."""
+    labels = {"the paper": _PAPER}
+    for name, color in (("ours", _OURS), ("ours, with the authors' weights", _AUTHORS)):
+        labels[name] = {"marker": "o", "color": color, "linestyle": "", "markersize": 4}
+    handles = [axes.plot([], [], **style)[0] for style in labels.values()]
+    axes.figure.legend(handles, list(labels), loc="outside lower center", ncols=3, fontsize=9)
+
+
 def scale(rows: Rows) -> Figure:
-    """Average log-probabilities of models, and the upper end of their scale; the first two rows need no training."""
+    """Average log-probabilities; the right part has the upper end, of models that were trained."""
     figure, (whole, upper_end) = plt.subplots(
         1, 2, figsize=(7.0, 0.6 + 0.28 * len(rows)), sharey=True
     )
