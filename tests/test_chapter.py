@@ -16,6 +16,7 @@ from notebooks import EACH_NOTEBOOK, ROOT, cells_of, nodes_of, notebook, paramet
 from boltzmann_companion import chapter as module
 from boltzmann_companion import jupyter, records
 from boltzmann_companion.chapter import open_chapter, read_settings
+from boltzmann_companion.claims.checks import Check
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import Profile, get_profile
 from boltzmann_companion.studies.bracket_rows import entries_of
@@ -51,37 +52,36 @@ def opened(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "holds", "options", "said"),
+    ("changes", "holds", "answer"),
     [
-        ({"chains": 3}, True, {}, "yes"),
-        ({"chains": 3}, False, {}, "no (with your settings)"),
-        ({"seed": 8}, False, {}, "no (with your settings)"),
-        # one that is only reported
-        ({}, False, {"required": False}, "no, not as the text says"),
-        ({"seed": 8}, False, {"required": False}, "no, not as the text says"),
-        # one that the chapter refutes
-        ({}, False, {"expected": False}, "no, as the text says"),
-        ({"seed": 8}, False, {"expected": False}, "no, as the text says"),
-        ({}, True, {"expected": False, "required": False}, "yes, not as the text says"),
-        ({"seed": 8}, True, {"expected": False}, "yes (with your settings)"),
+        ({}, True, "yes"),
+        ({"chains": 3}, True, "yes (with your settings)"),
+        ({"chains": 3}, False, "no (with your settings)"),
+        ({"seed": 8}, None, "cannot be told (with your settings)"),
     ],
     ids=str,
 )
-def test_claim_is_printed_with_its_answer(changes, holds, options, said, capsys):
-    chapter = opened(**changes)
-    chapter.check("enough chains", holds, **options)
-    assert capsys.readouterr().out == f"enough chains: {said}\n"
+def test_claim_is_printed_with_its_answer_and_says_whose_settings_it_is_about(
+    changes, holds, answer, capsys
+):
+    opened(**changes).check("enough chains", holds)
+    assert capsys.readouterr().out == f"enough chains: {answer}\n"
+
+
+def test_claim_about_stored_records_is_about_no_settings(capsys):
+    opened(chains=3).checks([Check("enough chains", False, of_stored=True)])
+    assert capsys.readouterr().out == "enough chains: no\n"
 
 
 @pytest.mark.parametrize("profile", ["digits", "paper"])
-@pytest.mark.parametrize(("holds", "expected", "said"), [(False, True, "no"), (True, False, "yes")])
-def test_claim_that_fails_with_the_given_parameters_stops_the_run(
-    profile, holds, expected, said, capsys
+@pytest.mark.parametrize(("holds", "answer"), [(False, "no"), (None, "cannot be told")])
+def test_claim_that_does_not_come_out_with_the_given_parameters_stops_the_run(
+    profile, holds, answer, capsys
 ):
     chapter = opened(profile=profile)
     with pytest.raises(AssertionError, match="enough chains: something else"):
-        chapter.check("enough chains", holds, expected=expected)
-    assert capsys.readouterr().out == f"enough chains: {said}, not as the text says\n"
+        chapter.check("enough chains", holds)
+    assert capsys.readouterr().out == f"enough chains: {answer}\n"
 
 
 def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):
@@ -205,7 +205,7 @@ def test_a_notebook_that_is_not_committed_may_have_been_changed_so_that_its_clai
             chapter.check("enough chains", False)
     else:
         chapter.check("enough chains", False)
-    assert capsys.readouterr().out == "enough chains: no, not as the text says\n"
+    assert capsys.readouterr().out == "enough chains: no\n"
 
 
 def test_a_parameter_whose_cell_was_not_run_is_named():
@@ -231,13 +231,13 @@ def _claims(rows):
     yield "the second is two", rows[1] == 2
 
 
-def test_claims_about_rows_that_are_not_there_cannot_be_judged(capsys):
+def test_claims_about_rows_that_are_not_there_cannot_be_told(capsys):
     opened(chains=3).checks(_claims([1]))
     assert capsys.readouterr().out.splitlines() == [
-        "the first is one: yes",
-        "the claims that follow here cannot be judged (with your settings)",
+        "the first is one: yes (with your settings)",
+        "the claims that follow here: cannot be told (with your settings)",
     ]
-    with pytest.raises(AssertionError, match=r"judged here \(IndexError: .*`chapter.as_given = Fa"):
+    with pytest.raises(AssertionError, match=r"told here \(IndexError: .*`chapter.as_given = Fa"):
         opened().checks(_claims([1]))
 
 

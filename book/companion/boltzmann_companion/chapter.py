@@ -29,7 +29,7 @@ import yaml
 from IPython.display import display
 
 from boltzmann_companion import kind_wanted
-from boltzmann_companion.claims.checks import NOT_AS_SAID, OWN_SETTINGS, Check, in_full
+from boltzmann_companion.claims.checks import OWN_SETTINGS, Answer, Check, in_full
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
@@ -142,27 +142,21 @@ class Chapter:
             plt.close(figure)
         return Record(record)
 
-    def check(
-        self, claim: str, holds: object, *, expected: bool = True, required: bool = True
-    ) -> None:
-        """Print a claim and whether it holds; *no, as the text says*, if that is the answer of the text.
+    def check(self, claim: str, holds: object) -> None:
+        """Print a claim and whether it holds.
 
         Parameters
         ----------
         claim : str
             A sentence without its full stop.
-        holds : truth value
-            Anything that is true or false, for example a tensor with one element.
-        expected : bool
-            The expected answer; False for a claim that the chapter refutes.
-        required : bool
-            False for a claim that is only reported, for example at the papers' size.
+        holds : truth value, optional
+            Anything that is true or false, for example a tensor with one element; None if it cannot be told.
 
         Raises
         ------
         AssertionError
-            If the answer is not the expected one, although the claim is required and all parameters
-            and settings are the given ones, which are committed.
+            If it does not hold or cannot be told, although all parameters and settings are the given ones, which are
+            committed.
 
         Examples
         --------
@@ -175,38 +169,37 @@ class Chapter:
         >>> chapter.check("the seed is that of the book", seed == 2008)
         the seed is that of the book: no (with your settings)
         """
-        check = Check(claim, holds, expected, required)
-        print(check.line(OWN_SETTINGS if required and not self._of_book else NOT_AS_SAID))
-        if required and not check.as_said and self._binding:
-            raise AssertionError(
-                f"{claim}: something else came out than the chapter says. {_LETS_GO_ON}"
-            )
+        self.checks([Check(claim, holds)])
 
-    def checks(self, found: Iterable[Check | tuple[str, object]]) -> None:
+    def checks(self, claims: Iterable[Check | tuple[str, object]]) -> None:
         """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`.
 
-        With a reader's own parameters, a claim may be about rows that are not there. Then it is said that it cannot be judged.
+        With a reader's own parameters, a claim may be about rows that are not there. Then it is said that it cannot be told.
 
         Raises
         ------
         AssertionError
-            As `check`, and if a claim cannot be judged although all parameters and settings are the given ones.
+            As `check`.
         """
-        claims = iter(found)
+        remaining = iter(claims)
         while True:
             try:
-                each = next(claims)
+                each = next(remaining)
             except StopIteration:
                 return
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 if self._binding:
                     raise AssertionError(
-                        f"a claim of the chapter cannot be judged here ({type(error).__name__}: {error}). {_LETS_GO_ON}"
+                        f"a claim of the chapter cannot be told here ({type(error).__name__}: {error}). {_LETS_GO_ON}"
                     ) from error
-                print(f"the claims that follow here cannot be judged{OWN_SETTINGS}")
+                print(f"the claims that follow here: {Answer.CANNOT_BE_TOLD}{OWN_SETTINGS}")
                 return
-            claim, holds, expected, required = in_full(each)
-            self.check(claim, holds, expected=expected, required=required)
+            check = in_full(each)
+            print(check.line(own_settings=not self._of_book))
+            if check.answer != Answer.YES and self._binding:
+                raise AssertionError(
+                    f"{check.claim}: something else came out than the chapter says. {_LETS_GO_ON}"
+                )
 
     @property
     def _of_book(self) -> bool:
