@@ -18,6 +18,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import torch
 import yaml
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from boltzmann_companion import kind_wanted
 from boltzmann_companion.claims.checks import OWN_SETTINGS, Answer, Check, in_full
@@ -35,6 +36,7 @@ from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import (
+    OwnSettings,
     Run,
     compared_values,
     load_result,
@@ -48,6 +50,11 @@ from paperlib.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Parameters that count repeats whose spread is shown, by chapter.
+_REPEATS = {
+    "04-importance-sampling-and-ais": "repetitions",
+    "16-tempering-and-bennetts-ratio": "repeats",
+}
 _AFTER_A_MOVE = (
     "moved, by a mistake or on purpose (then `make refresh`, and a line in CHANGELOG.md):"
 )
@@ -60,6 +67,8 @@ class Chapter:
 
     Attributes
     ----------
+    name : str
+        Name of its notebook, without the suffix.
     size : Profile
         The size at which it runs.
     as_given : bool
@@ -72,12 +81,13 @@ class Chapter:
         name: str,
         size: Profile,
         parameters: Mapping[str, Any],
-        as_given: bool,
+        own: Mapping[str, Any],
         committed: bool,
     ) -> None:
         self.size = size
-        self.as_given = as_given
-        self._name = name
+        self.as_given = not own
+        self._own = own
+        self.name = name
         self._parameters = parameters
         self._committed = committed
         self._run = Run(name, size, parameters["seed"])
@@ -86,7 +96,7 @@ class Chapter:
     @cached_property
     def settings(self) -> Settings:
         """What differs between the sizes, from `settings/` beside this module."""
-        return read_settings(self._name, self.size.name)
+        return read_settings(self.name, self.size.name)
 
     def at_size(self, value: Any) -> Any:
         """A parameter at this chapter's size, if it has a value for each profile; any other as it is.
@@ -134,12 +144,17 @@ class Chapter:
         """
         columns = record_columns(name, self.size.name, rows)
         settings = settings_in_force(self._parameters, self.settings, self.size.name)
-        record = self._run.save(name, columns, rows, figure=figure, settings=settings, **options)
+        own = OwnSettings(self._own, self.settings.changed)
+        record = self._run.save(
+            name, columns, rows, figure=figure, settings=settings, own=own, **options
+        )
         self._records[name] = record
         # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
             plt.close(figure)
+            if own:
+                display(Markdown(source_line(record)))
         return Record(record)
 
     def check(self, claim: str, holds: object) -> None:
@@ -296,12 +311,22 @@ class Settings(dict[str, Any]):
             {key: values[profile] for key, values in both.items() if profile in values}
         )
         self.both, self._source = both, f"boltzmann_companion/settings/{name}.yaml"
-        self._given = dict(self)
+        # a list may be changed in place
+        self._given = deepcopy(dict(self))
 
     @property
     def as_given(self) -> bool:
         """Whether nothing has been changed since."""
         return self == self._given
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Those that have been changed, as they are now."""
+        return {
+            name: value
+            for name, value in self.items()
+            if name not in self._given or value != self._given[name]
+        }
 
     def _repr_markdown_(self) -> str:
         rows = [
@@ -416,7 +441,8 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     Raises
     ------
     InputError
-        If a parameter is missing or not of the kind of the given one, if there is no such profile, or if its images are not found.
+        If a parameter is missing, not of the kind of the given one or one that the chapter cannot go on with, if there is no such profile,
+        or if its images are not found.
     """
     explain_outputs({})
     use_style()
@@ -427,14 +453,15 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
         _require_parameter(parameters, key, value)
     size = get_profile(parameters["profile"])
     in_force = {key: parameters[key] for key in given if key != "profile"}
-    chapter = Chapter(name, size, in_force, True, committed)
     own = {
-        key: parameters[key]
+        key: at_size(parameters[key], size.name)
         for key, value in given.items()
         # claims hold in both profiles
-        if key != "profile" and chapter.at_size(parameters[key]) != chapter.at_size(value)
+        if key != "profile" and at_size(parameters[key], size.name) != at_size(value, size.name)
     }
-    chapter.as_given = not own
+    chapter = Chapter(name, size, in_force, own, committed)
+    for key, value in own.items():
+        _require_possible(chapter, key, value)
     explain_outputs(own)
     if size.name == "digits":
         torch.set_num_threads(1)
@@ -463,6 +490,23 @@ def _require_parameter(parameters: Mapping[str, Any], name: str, given: object) 
             wanted = "a number above 0" if alone else "numbers above 0"
     if wanted:
         raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {given!r}")
+
+
+def _require_possible(chapter: Chapter, name: str, value: Any) -> None:
+    """Raise if a parameter is of the right kind, but the chapter could not go on with it."""
+    numbers = [] if value is None else _numbers_in(value)
+    if name == _REPEATS.get(chapter.name) and any(number < 2 for number in numbers):
+        raise InputError(
+            f"{name}: expected at least 2, since the spread of the repeats is shown, got {value!r}"
+        )
+    if name == "schedule_fraction" and any(number > 1 for number in numbers):
+        raise InputError(f"{name}: expected at most 1, the whole schedule, got {value!r}")
+    if name == "max_chain_steps" and numbers:
+        least = min(chapter.settings["budgets"])
+        if max(numbers) < least:
+            raise InputError(
+                f"{name}: expected at least {least}, the smallest of the budgets, got {value!r}"
+            )
 
 
 def _numbers_in(value: Any) -> list[Any]:
