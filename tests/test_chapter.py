@@ -477,6 +477,13 @@ def test_the_least_with_which_it_can_is_not(chapter, changes):
     assert not of_book(chapter, **changes).as_given
 
 
+def test_below_numbers_that_depend_on_the_processor_it_is_named():
+    bound = opened().record("one", [{"steps": 1}], processor_bound=True)
+    shown = repr(bound)
+    assert f"computed on {bound['provenance']['processor']}, " in shown
+    assert "computed on" not in repr(opened().record("one", [{"steps": 1}]))
+
+
 # ---- images of one's own
 
 

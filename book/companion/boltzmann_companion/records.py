@@ -409,7 +409,8 @@ def load_result(name: str, profile: str) -> dict[str, Any] | None:
 def source_line(record: Mapping[str, Any]) -> str:
     """Where a record is and the command that makes it again, as Markdown.
 
-    It is shown below the record's tables and pictures. Below those of a run with settings of a reader's own it says so.
+    It is shown below the record's tables and pictures. Below those of a run with settings of a reader's own it says so,
+    and below a small run of which another processor makes other numbers, on which it was made.
 
     Examples
     --------
@@ -426,7 +427,10 @@ def source_line(record: Mapping[str, Any]) -> str:
         link = f"[{address.lstrip('./')}]({quote(address)})"
         return f"<small>**With your settings**, {values}: {link} · `{command}`</small>"
     path = f"figures/{record['profile']}/{record['name']}.json"
-    return f"<small>[{path}](../{path}) · `{command}`</small>"
+    where = ""
+    if record.get("processor_bound") and record["profile"] == "digits":
+        where = f" · computed on {_processor_kind(record)}; on another kind other numbers come out"
+    return f"<small>[{path}](../{path}) · `{command}`{where}</small>"
 
 
 @dataclass(frozen=True)
