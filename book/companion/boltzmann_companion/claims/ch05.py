@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from scipy.special import chdtri
+from torch import Tensor
 
-from boltzmann_companion.claims.checks import Claims, Rows, every, inside, of_stored
+from boltzmann_companion.claims.checks import Claims, Rows, above, every, inside, of_stored
 from boltzmann_companion.rows import by_model
 
 # Of a right AIS, how often chance alone makes `unbiased` fail.
@@ -60,7 +61,15 @@ def ratio_on_mnist(ratios: Rows) -> Claims:
         not inside(row["interval_3_sigma"], row["exact"]) and row["warnings"] == "none"
         for row in forward
     )
-    yield "from CD1(25) neither interval holds the truth, and nothing warns", silent
     # of its weights, as no other warning would give the error away
     warned = backward["warnings"] != "none" and backward["effective_sample_size"] < 9
-    yield "the other way round, the library warns", warned
+    claim = "from CD1(25) neither interval holds the truth, and nothing warns; the other way round, the library warns"
+    yield claim, silent and warned
+
+
+def likeliest_state(hidden: Tensor) -> Claims:
+    """Of exact draws [N, M] of the hidden units of the MNIST CD1(20)."""
+    share = hidden.unique(dim=0, return_counts=True)[1].max().item() / len(hidden)
+    error = math.sqrt(share * (1 - share) / len(hidden))
+    claim = "its most probable hidden state has more than half of the probability"
+    yield claim, above(share, 0.5, error)
