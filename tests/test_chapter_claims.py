@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from boltzmann_companion.claims import ch04, ch05, ch06, ch07, ch08, ch10, ch14, ch15
+from boltzmann_companion.claims import ch04, ch05, ch06, ch08, ch10, ch14
 from boltzmann_companion.claims.checks import in_full
 
 INFINITE = math.inf
@@ -137,20 +137,6 @@ def test_a_difference_fits_two_directions_unless_an_estimate_is_doubted(forward,
 
 
 @pytest.mark.parametrize(
-    ("upper", "warned", "answer"),
-    [
-        ((47.6, 48.2), "no", "yes"),
-        ((50.0, 51.0), "no", "no"),
-        ((47.6, 48.2), "yes", "cannot be told"),
-    ],
-)
-def test_two_sides_agree_unless_one_warns(upper, warned, answer):
-    row = {"lower_interval": (47.0, 48.6), "upper_interval": upper}
-    row |= {"lower_warned": "no", "upper_warned": warned}
-    assert answers(ch07.sides([row])) == [answer]
-
-
-@pytest.mark.parametrize(
     ("held", "repetitions", "answer"),
     [
         (99.5, 200, "yes"),
@@ -175,12 +161,3 @@ def test_a_share_of_few_repetitions_says_little(held, repetitions, answer):
 def test_the_direction_of_an_error_needs_more_than_noise(of_ais, of_raise, answer):
     rows = [{"mean": mean, "std_error": error} for mean, error in (of_ais, of_raise)]
     assert answers(ch14.direction(rows)) == [answer]
-
-
-@pytest.mark.parametrize(
-    ("log_z", "error", "answer"),
-    [(1.0, 0.5, "yes"), (9.0, 0.5, "no"), (1.0, INFINITE, "cannot be told")],
-)
-def test_repeats_agree_within_errors_that_are_known(log_z, error, answer):
-    rows = [{"log_z": value, "log_z_error": error} for value in (0.0, log_z)]
-    assert answers(ch15.repeats_agree(rows)) == [answer]

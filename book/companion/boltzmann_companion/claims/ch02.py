@@ -1,15 +1,9 @@
-"""What chapter 02 claims of chains so small that everything about them can be computed."""
+"""What chapter 02 claims of chains, and of ways to a posterior."""
 
 from __future__ import annotations
 
 from boltzmann_companion.claims.checks import Claims, Rows, every
 from boltzmann_companion.rows import where
-
-
-def dimension(rows: Rows, num_draws: int) -> Claims:
-    """Of importance sampling from a proposal that is too wide."""
-    claim = "50 dimensions, importance: fewer than ten draws are effective"
-    yield claim, rows[-1]["effective_exact"] * num_draws < 10
 
 
 def random_walk(by_dimension: Rows, independent: Rows) -> Claims:

@@ -1,4 +1,4 @@
-"""What chapter 03 claims of repeated updates and of the bias, of noise-free training, and of digits."""
+"""What chapter 03 claims of repeated updates and of the bias, of noise-free training, and of where chains are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Claims, largest_gap
-from boltzmann_companion.studies.contrastive_divergence import Bias
 
 
 def averages(updates: Iterable[tuple[Tensor, ...]], expected: Tensor) -> Claims:
@@ -41,9 +40,3 @@ def whereabouts(same: float, another: float) -> Claims:
         "after one step: five times as likely at the same image as at all others together",
         same > 5 * another,
     )
-
-
-def digits_bias(biases: Mapping[int, Bias]) -> Claims:
-    """Of the bias on the small digits, from early to late in training."""
-    uphill = all(measured.angles[0] < 90 for measured in biases.values())
-    yield "CD-1 points uphill at every stage", uphill

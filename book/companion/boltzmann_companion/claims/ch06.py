@@ -1,4 +1,4 @@
-"""What chapter 06 claims of its tables: ratios of models that nobody can enumerate, mixtures and coverage."""
+"""What chapter 06 claims of its tables: ratios of models that nobody can enumerate, mixtures, and what ten runs are worth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from boltzmann_companion.claims.checks import Claims, Row, Rows, above, every, of_stored
 from boltzmann_companion.records import std_error
-from boltzmann_companion.rows import where
 
 
 def two_directions(ratios: Rows, table: Rows) -> Claims:
@@ -32,12 +31,6 @@ def best_rbm_above_mixtures(mixtures: Rows, table: Rows) -> Claims:
     of_mixtures = max(row["test"] for row in mixtures)
     claim = "the best RBM predicts the test images better than the best mixture"
     yield claim, above(best["test"], of_mixtures, std_error(best, "test"))
-
-
-def coverage(rows: Rows) -> Claims:
-    """Of this run's experiments of 10, 100 and 1,000 runs."""
-    below = every(row["covered_interval"][1] < 0.9973 or None for row in where(rows, runs=10))
-    yield "with 10 runs the intervals hold the truth less often than 99.7 %", below
 
 
 def worth(effective: Sequence[float]) -> Claims:

@@ -1,4 +1,4 @@
-"""What chapter 9 claims: of variances, coverage and gains of control variates."""
+"""What chapter 9 claims: of the printed variance, and of what control variates gain."""
 
 from __future__ import annotations
 
@@ -20,25 +20,9 @@ def printed_formula(rows: Rows) -> Claims:
     yield "the printed formula is off at every alpha above zero, and at no other", wrong
 
 
-def coverage(rows: Rows) -> Claims:
-    """Of `control-variate-coverage`: for each model a plain average, alpha = 1 and an estimated alpha, over 2,000 batches."""
-    held = all(0.9 < row["coverage_raise"] < 0.98 for row in rows)
-    yield "the 95 % intervals hold the average over all images in 90 to 98 % of cases", held
-
-
 def reductions(rows: Rows, shown: int) -> Claims:
     """Of `control-variates`, for the number of steps that the tables show."""
     shown_rows = where(rows, steps=shown)
     halved = every(row["average_error"] < row["plain_error"] / 2 for row in shown_rows)
     models = len(by_model(shown_rows))
     yield f"{models} models: less than half the standard error of a plain average", halved
-
-
-def sampling(rows: Rows) -> Claims:
-    """Of `control-variate-sampling`."""
-    random, by_digit, by_x = rows
-    claim = (
-        "choosing by digit helps, by ln p*(v) more, and the control variate on random images most"
-    )
-    ordered = random["controlled"] < by_x["plain"] < by_digit["plain"] < random["plain"]
-    yield claim, ordered

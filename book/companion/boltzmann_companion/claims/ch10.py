@@ -1,4 +1,4 @@
-"""What chapter 10 claims of deep Boltzmann machines, and of RAISE for deep models."""
+"""What chapter 10 claims of RAISE for deep models."""
 
 from __future__ import annotations
 
@@ -8,19 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
-from boltzmann_companion.claims.checks import Claims, Rows, above, every, of_stored
+from boltzmann_companion.claims.checks import Claims, Rows, every, of_stored
 from boltzmann_companion.rows import by_model, grouped
 from boltzmann_companion.studies.bracket_tables import ends_of, gap_verdict, verdict_of
 from paperlib.estimators.bracket import LARGEST_ERROR, BracketVerdict
-
-
-def learning(rows: Rows) -> Claims:
-    """What joint training is worth."""
-    test = {(row["model"], row["epoch"]): row["test"] for row in rows if "test" in row}
-    before, after = test["100 epochs", 0], test["100 epochs", 30]
-    passes = before < test["RBM of the first layer", 0] < after
-    claim = "joint training adds more than half a nat, and passes the RBM"
-    yield claim, passes and after > before + 0.5
 
 
 def simulated(truth: Tensor, log_w: Tensor) -> Claims:
@@ -29,13 +20,6 @@ def simulated(truth: Tensor, log_w: Tensor) -> Claims:
     error = weights.std(1) / math.sqrt(weights.shape[1])
     within = ((weights.mean(1) - truth).abs() < 4 * error).all()
     yield "the loop: mean weights within 4 standard errors of p_ann, for all images", within
-
-
-def heating(rows: Rows) -> Claims:
-    """Heating beside importance sampling."""
-    # both logarithms err low; a difference of a quarter of a nat would show that one of them is at its end
-    agree = every(above(0.25, abs(row["difference"]), row["error"]) for row in rows)
-    yield "heating and importance sampling agree to a quarter of a nat", agree
 
 
 def brackets(points: Rows, images: int) -> Claims:

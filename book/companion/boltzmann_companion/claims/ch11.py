@@ -18,11 +18,8 @@ def undamped_updates(stable: Tensor) -> Claims:
 
 def poor_q(rows: Rows) -> Claims:
     """Of `inference-poor-q`: the truth, and what EM learned with the exact posterior and with mean field."""
-    truths, exact, fields = grouped(rows, "model").values()
-    pairs = zip(fields, truths, strict=True)
-    preferred = all(field["bound"] - truth["bound"] > 0.5 for field, truth in pairs)
-    claim = "the bound prefers what was learned to the truth by more than half a nat"
-    yield claim, preferred
+    _, exact, fields = grouped(rows, "model").values()
     pairs = zip(fields, exact, strict=True)
     worse = all(em["log_prob"] - field["log_prob"] > 0.1 for field, em in pairs)
-    yield "yet its likelihood is worse than exact EM's by 0.1 nats or more", worse
+    claim = "what mean field learned has a lower likelihood than exact EM's, by 0.1 nats or more"
+    yield claim, worse

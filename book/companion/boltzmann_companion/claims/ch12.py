@@ -1,4 +1,4 @@
-"""What chapter 12 claims of recognition networks, wake-sleep, AIS of a directed model and LISTA."""
+"""What chapter 12 claims of recognition networks, wake-sleep, and AIS of a directed model."""
 
 from __future__ import annotations
 
@@ -32,11 +32,3 @@ def directed(rows: Rows, network_gap: float) -> Claims:
     *_, thirty, _ = rows
     claim = "30 steps and one chain are closer than the network's bound"
     yield claim, above(network_gap, -thirty["one"], thirty["one_error"])
-
-
-def lista(rows: Rows) -> Claims:
-    """Of ISTA, and of LISTA at the depths at which it was learned."""
-    excess = {(row["algorithm"], row["depth"]): row["new"] for row in rows}
-    eight, two, all_steps = (excess[key] for key in (("ISTA", 8), ("LISTA", 2), ("ISTA", 24)))
-    claim = "two learned layers beat eight steps of ISTA, but not twenty-four"
-    yield claim, all_steps < two < eight

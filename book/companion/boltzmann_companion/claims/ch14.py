@@ -20,9 +20,7 @@ def direction(rows: Rows) -> Claims:
 
 def coverage(rows: Rows) -> Claims:
     """Of `trust-coverage`: many and few steps and chains, and a mode that no chain meets."""
-    many, *_, mode = rows
-    # 99.7 % nominal: fewer than 196 of 200 with probability 2e-4
-    yield "many steps, many chains: it covers as it says", many["covered"] >= 98
+    mode = rows[-1]
     never = mode["covered"] == 0 and mode["silent"] == 0
     yield "a mode that no chain meets: it never covers, and every such miss is warned about", never
 

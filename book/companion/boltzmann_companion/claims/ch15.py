@@ -1,25 +1,11 @@
-"""What chapter 15 claims of its repeats of one estimate, and lines about footnote 2 and CSL."""
+"""What chapter 15 prints of footnote 2 of the RAISE paper, and of CSL."""
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Iterator
 
-from boltzmann_companion.claims.checks import Claims, Rows
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.published import find, load_published
-
-
-def repeats_agree(rows: Rows) -> Claims:
-    """Of `own-weights-repeats`: 4 standard errors for the largest of a few differences."""
-    values = [row["log_z"] for row in rows]
-    mean = statistics.fmean(values)
-    error = max(row["log_z_error"] for row in rows)
-    agree = max(abs(value - mean) for value in values) < 4 * error
-    yield (
-        "the repeats agree within 4 of their standard errors",
-        agree if math.isfinite(error) else None,
-    )
 
 
 def readings(rows: Rows) -> Iterator[str]:
