@@ -496,7 +496,8 @@ def _processor_kind(record: Mapping[str, Any]) -> str:
     'AMD EPYC, AVX512'
     """
     provenance = record["provenance"]
-    return f"{provenance['processor']}, {provenance['instructions']}"
+    # the oldest records do not name the instructions
+    return ", ".join(provenance[key] for key in ("processor", "instructions") if key in provenance)
 
 
 def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:

@@ -45,6 +45,7 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
 
     Examples
     --------
+    >>> from boltzmann_companion.records import read_record
     >>> table = storage.companion_folder() / "figures" / "paper" / "control-variates.json"
     >>> record = read_record(table)
     >>> del record["provenance"]["draws"]
