@@ -5,6 +5,8 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -16,6 +18,7 @@ from notebooks import EACH_NOTEBOOK, ROOT, cells_of, nodes_of, notebook, paramet
 from boltzmann_companion import chapter as module
 from boltzmann_companion import jupyter, records
 from boltzmann_companion.chapter import open_chapter, read_settings
+from boltzmann_companion.claims.checks import Check
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import Profile, get_profile
 from boltzmann_companion.studies.bracket_rows import entries_of
@@ -51,37 +54,36 @@ def opened(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "holds", "options", "said"),
+    ("changes", "holds", "answer"),
     [
-        ({"chains": 3}, True, {}, "yes"),
-        ({"chains": 3}, False, {}, "no (with your settings)"),
-        ({"seed": 8}, False, {}, "no (with your settings)"),
-        # one that is only reported
-        ({}, False, {"required": False}, "no, not as the text says"),
-        ({"seed": 8}, False, {"required": False}, "no, not as the text says"),
-        # one that the chapter refutes
-        ({}, False, {"expected": False}, "no, as the text says"),
-        ({"seed": 8}, False, {"expected": False}, "no, as the text says"),
-        ({}, True, {"expected": False, "required": False}, "yes, not as the text says"),
-        ({"seed": 8}, True, {"expected": False}, "yes (with your settings)"),
+        ({}, True, "yes"),
+        ({"chains": 3}, True, "yes (with your settings)"),
+        ({"chains": 3}, False, "no (with your settings)"),
+        ({"seed": 8}, None, "cannot be told (with your settings)"),
     ],
     ids=str,
 )
-def test_claim_is_printed_with_its_answer(changes, holds, options, said, capsys):
-    chapter = opened(**changes)
-    chapter.check("enough chains", holds, **options)
-    assert capsys.readouterr().out == f"enough chains: {said}\n"
+def test_claim_is_printed_with_its_answer_and_says_whose_settings_it_is_about(
+    changes, holds, answer, capsys
+):
+    opened(**changes).check("enough chains", holds)
+    assert capsys.readouterr().out == f"enough chains: {answer}\n"
+
+
+def test_claim_about_stored_records_is_about_no_settings(capsys):
+    opened(chains=3).checks([Check("enough chains", False, of_stored=True)])
+    assert capsys.readouterr().out == "enough chains: no\n"
 
 
 @pytest.mark.parametrize("profile", ["digits", "paper"])
-@pytest.mark.parametrize(("holds", "expected", "said"), [(False, True, "no"), (True, False, "yes")])
-def test_claim_that_fails_with_the_given_parameters_stops_the_run(
-    profile, holds, expected, said, capsys
+@pytest.mark.parametrize(("holds", "answer"), [(False, "no"), (None, "cannot be told")])
+def test_claim_that_does_not_come_out_with_the_given_parameters_stops_the_run(
+    profile, holds, answer, capsys
 ):
     chapter = opened(profile=profile)
     with pytest.raises(AssertionError, match="enough chains: something else"):
-        chapter.check("enough chains", holds, expected=expected)
-    assert capsys.readouterr().out == f"enough chains: {said}, not as the text says\n"
+        chapter.check("enough chains", holds)
+    assert capsys.readouterr().out == f"enough chains: {answer}\n"
 
 
 def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):
@@ -205,7 +207,7 @@ def test_a_notebook_that_is_not_committed_may_have_been_changed_so_that_its_clai
             chapter.check("enough chains", False)
     else:
         chapter.check("enough chains", False)
-    assert capsys.readouterr().out == "enough chains: no, not as the text says\n"
+    assert capsys.readouterr().out == "enough chains: no\n"
 
 
 def test_a_parameter_whose_cell_was_not_run_is_named():
@@ -231,13 +233,13 @@ def _claims(rows):
     yield "the second is two", rows[1] == 2
 
 
-def test_claims_about_rows_that_are_not_there_cannot_be_judged(capsys):
+def test_claims_about_rows_that_are_not_there_cannot_be_told(capsys):
     opened(chains=3).checks(_claims([1]))
     assert capsys.readouterr().out.splitlines() == [
-        "the first is one: yes",
-        "the claims that follow here cannot be judged (with your settings)",
+        "the first is one: yes (with your settings)",
+        "the claims that follow here: cannot be told (with your settings)",
     ]
-    with pytest.raises(AssertionError, match=r"judged here \(IndexError: .*`chapter.as_given = Fa"):
+    with pytest.raises(AssertionError, match=r"told here \(IndexError: .*`chapter.as_given = Fa"):
         opened().checks(_claims([1]))
 
 
@@ -383,6 +385,105 @@ def test_results_in_another_clone_than_the_installed_one_stay_in_that_clone(monk
     assert records.results_folder("digits") == tmp_path / "_build" / "figures" / "digits"
 
 
+# ---- a run with settings of one's own
+
+
+@pytest.mark.parametrize(
+    ("changes", "folder", "options"),
+    [
+        ({"seed": 8}, "seed=8", "--set seed=8"),
+        ({"seed": 8, "chains": 3}, "chains=3,seed=8", "--set seed=8 --set chains=3"),
+    ],
+    ids=str,
+)
+def test_a_record_of_ones_own_has_a_folder_and_the_command_that_makes_it_again(
+    figures, changes, folder, options
+):
+    opened().record("one", [{"steps": 1}])
+    own = opened(**changes).record("one", [{"steps": 2}])
+    assert own["provenance"]["command"].endswith(f"--only 05-x {options}")
+    assert own["provenance"]["own"] == changes
+    written = [
+        json.loads((path / "one.json").read_text())
+        for path in (figures / "digits", figures / "digits" / "own" / folder)
+    ]
+    assert [record["rows"][0]["steps"] for record in written] == [1, 2]
+    assert "own" not in written[0]["provenance"]
+
+
+def test_below_a_table_of_ones_own_it_says_so_and_leads_to_its_file(figures, monkeypatch):
+    monkeypatch.chdir(figures.parent)
+    for seed in (8, 9):
+        shown = repr(opened(seed=seed).record("one", [{"steps": seed}]))
+        assert f"**With your settings**, `seed = {seed}`" in shown
+        assert f"--only 05-x --set seed={seed}`" in shown
+        (address,) = re.findall(r"\]\((.*?)\)", shown)
+        assert json.loads(Path(unquote(address)).read_text())["rows"] == [{"steps": seed}]
+    assert "your settings" not in repr(opened().record("one", [{"steps": 1}]))
+
+
+def test_below_a_figure_of_ones_own_it_says_so(monkeypatch):
+    shown = []
+    monkeypatch.setattr(module, "display", lambda what, **options: shown.append(what))
+    for changes in ({}, {"chains": 3}):
+        figure, _ = plt.subplots()
+        opened(**changes).record("one", [{"steps": 1}], figure=figure)
+    (text,) = [what.data for what in shown if hasattr(what, "data")]
+    assert "**With your settings**, `chains = 3`" in text
+
+
+def test_a_changed_setting_has_a_folder_and_a_remark_since_no_option_sets_it(figures):
+    chapter = of_book("05-exact-partition-functions")
+    chapter.settings["runs"].append(3_000)
+    chapter.settings["runs"] = chapter.settings["runs"][-2:]
+    record = chapter.record("one", [{"steps": 1}])
+    assert record["provenance"]["own"] == {"runs": [1_000, 3_000]}
+    assert record["provenance"]["command"].endswith('# with settings["runs"] = [1000, 3000]')
+    (folder,) = (figures / "digits" / "own").iterdir()
+    assert (folder / "one.json").is_file()
+
+
+def test_settings_have_readable_folders_that_differ():
+    values = ({"a": 1}, {"a": [1, 2]}, {"a": [1, 3]}, {"a": [12]}, {"a": "1/2"}, {"a": "x" * 500})
+    names = [records.results_folder("digits", own).name for own in values]
+    assert len(set(names)) == len(values)
+    assert names[0] == "a=1"
+    assert all(re.fullmatch(r"[\w=.,-]{1,80}", name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("chapter", "changes", "told"),
+    [
+        ("16-tempering-and-bennetts-ratio", {"repeats": 1}, "repeats: expected at least 2"),
+        ("16-tempering-and-bennetts-ratio", {"max_chain_steps": 100}, "at least 2000, the small"),
+        ("04-importance-sampling-and-ais", {"repetitions": 1}, "repetitions: expected at least 2"),
+        ("06-full-size-rbms", {"schedule_fraction": 2.0}, "schedule_fraction: expected at most 1"),
+    ],
+)
+def test_a_parameter_with_which_a_chapter_cannot_go_on_is_refused(chapter, changes, told):
+    with pytest.raises(InputError, match=told):
+        of_book(chapter, **changes)
+
+
+@pytest.mark.parametrize(
+    ("chapter", "changes"),
+    [
+        ("16-tempering-and-bennetts-ratio", {"repeats": 2, "max_chain_steps": 2_000}),
+        ("04-importance-sampling-and-ais", {"repetitions": 2}),
+        ("06-full-size-rbms", {"schedule_fraction": 1.0, "num_chains": 1}),
+    ],
+)
+def test_the_least_with_which_it_can_is_not(chapter, changes):
+    assert not of_book(chapter, **changes).as_given
+
+
+def test_below_numbers_that_depend_on_the_processor_it_is_named():
+    bound = opened().record("one", [{"steps": 1}], processor_bound=True)
+    shown = repr(bound)
+    assert f"computed on {bound['provenance']['processor']}, " in shown
+    assert "computed on" not in repr(opened().record("one", [{"steps": 1}]))
+
+
 # ---- images of one's own
 
 
@@ -476,6 +577,10 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
         "**Figure fig-01-chains.** Two chains.",
         "**Table tab-01-means.** Their means.",
     ]
+    shown.clear()
+    monkeypatch.setitem(jupyter._OWN, "chains", 3)
+    after(mystnb={"figure": {"caption": "Two chains.", "name": "fig-01-chains"}})
+    assert shown == ["**Figure fig-01-chains.** Two chains. **With your settings**, `chains = 3`."]
 
 
 @pytest.fixture

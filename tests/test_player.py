@@ -1,6 +1,7 @@
 """The text of the players; tests/browser/test_players.py sees how they behave in a browser."""
 
 import base64
+import html
 import io
 import re
 
@@ -65,6 +66,17 @@ def test_text_without_a_browser(make):
         "brackets": "(K from 1 to 4096)",
     }
     assert repr(make()) in [f"{NASTY} {end}" for end in ends.values()]
+
+
+@EACH_KIND
+def test_before_a_run_a_notebook_says_in_words_what_a_player_holds(make):
+    """As JupyterLab shows an output that it does not trust: it drops these elements, and of all others it keeps the words."""
+    text = re.sub(r"<(style|script|noscript)\b.*?</\1>", "", make()._repr_html_(), flags=re.DOTALL)
+    words = html.unescape(re.sub(r"<[^>]*>", "", text)).split("\n")
+    told, caption = filter(None, words)
+    assert told == f"{make()!r}. Run this cell to see it."
+    assert caption
+    assert ("<img" in text) == ("frame-player" in text)
 
 
 # ---- frames

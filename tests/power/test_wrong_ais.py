@@ -25,12 +25,10 @@ CELLS = {
         "curve = chapter.record(",
         "claims.unbiased(curve",
     ],
-    "06": ["open_chapter(", "images = size.images()", "def annealing_course(", "library = ais("],
 }
 CLAIMS = {
     "04": "the loop above and paperlib's ais give the same weights",
     "05": "all runs together pass a chi-square test",
-    "06": "the loop and the library give the same 16 log-weights",
 }
 
 
@@ -66,15 +64,15 @@ def as_it_was(monkeypatch, tmp_path):
     plt.close("all")
 
 
-@pytest.mark.parametrize("chapter", ["04", "06"])
-def test_a_chapter_passes_with_the_right_ais(chapter):
-    run_to_the_claim(chapter)
+def test_chapter_04_passes_with_the_right_ais():
+    run_to_the_claim("04")
 
 
 def test_chapter_05_passes_with_the_right_ais():
     """By its record, which `make test` compares with a run."""
     [found] = ch05.unbiased(load_result("sm2008-figure-3", "digits")["rows"])
-    assert found.holds
+    _, holds = found
+    assert holds
 
 
 @pytest.mark.usefixtures("wrong_ais")

@@ -18,6 +18,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,15 +27,16 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import torch
 import yaml
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from boltzmann_companion import kind_wanted
-from boltzmann_companion.claims.checks import NOT_AS_SAID, OWN_SETTINGS, Check, in_full
+from boltzmann_companion.claims.checks import OWN_SETTINGS, Answer, Check, in_full
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import (
+    OwnSettings,
     Run,
     compared_values,
     load_result,
@@ -48,6 +50,11 @@ from paperlib.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Parameters that count repeats whose spread is shown, by chapter.
+_REPEATS = {
+    "04-importance-sampling-and-ais": "repetitions",
+    "16-tempering-and-bennetts-ratio": "repeats",
+}
 _AFTER_A_MOVE = (
     "moved, by a mistake or on purpose (then `make refresh`, and a line in CHANGELOG.md):"
 )
@@ -60,6 +67,8 @@ class Chapter:
 
     Attributes
     ----------
+    name : str
+        Name of its notebook, without the suffix.
     size : Profile
         The size at which it runs.
     as_given : bool
@@ -72,12 +81,13 @@ class Chapter:
         name: str,
         size: Profile,
         parameters: Mapping[str, Any],
-        as_given: bool,
+        own: Mapping[str, Any],
         committed: bool,
     ) -> None:
         self.size = size
-        self.as_given = as_given
-        self._name = name
+        self.as_given = not own
+        self._own = own
+        self.name = name
         self._parameters = parameters
         self._committed = committed
         self._run = Run(name, size, parameters["seed"])
@@ -86,7 +96,7 @@ class Chapter:
     @cached_property
     def settings(self) -> Settings:
         """What differs between the sizes, from `settings/` beside this module."""
-        return read_settings(self._name, self.size.name)
+        return read_settings(self.name, self.size.name)
 
     def at_size(self, value: Any) -> Any:
         """A parameter at this chapter's size, if it has a value for each profile; any other as it is.
@@ -134,35 +144,34 @@ class Chapter:
         """
         columns = record_columns(name, self.size.name, rows)
         settings = settings_in_force(self._parameters, self.settings, self.size.name)
-        record = self._run.save(name, columns, rows, figure=figure, settings=settings, **options)
+        own = OwnSettings(self._own, self.settings.changed)
+        record = self._run.save(
+            name, columns, rows, figure=figure, settings=settings, own=own, **options
+        )
         self._records[name] = record
         # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
             plt.close(figure)
+            if own:
+                display(Markdown(source_line(record)))
         return Record(record)
 
-    def check(
-        self, claim: str, holds: object, *, expected: bool = True, required: bool = True
-    ) -> None:
-        """Print a claim and whether it holds; *no, as the text says*, if that is the answer of the text.
+    def check(self, claim: str, holds: object) -> None:
+        """Print a claim and whether it holds.
 
         Parameters
         ----------
         claim : str
             A sentence without its full stop.
-        holds : truth value
-            Anything that is true or false, for example a tensor with one element.
-        expected : bool
-            The expected answer; False for a claim that the chapter refutes.
-        required : bool
-            False for a claim that is only reported, for example at the papers' size.
+        holds : truth value, optional
+            Anything that is true or false, for example a tensor with one element; None if it cannot be told.
 
         Raises
         ------
         AssertionError
-            If the answer is not the expected one, although the claim is required and all parameters
-            and settings are the given ones, which are committed.
+            If it does not hold or cannot be told, although all parameters and settings are the given ones, which are
+            committed.
 
         Examples
         --------
@@ -175,38 +184,37 @@ class Chapter:
         >>> chapter.check("the seed is that of the book", seed == 2008)
         the seed is that of the book: no (with your settings)
         """
-        check = Check(claim, holds, expected, required)
-        print(check.line(OWN_SETTINGS if required and not self._of_book else NOT_AS_SAID))
-        if required and not check.as_said and self._binding:
-            raise AssertionError(
-                f"{claim}: something else came out than the chapter says. {_LETS_GO_ON}"
-            )
+        self.checks([Check(claim, holds)])
 
-    def checks(self, found: Iterable[Check | tuple[str, object]]) -> None:
+    def checks(self, claims: Iterable[Check | tuple[str, object]]) -> None:
         """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`.
 
-        With a reader's own parameters, a claim may be about rows that are not there. Then it is said that it cannot be judged.
+        With a reader's own parameters, a claim may be about rows that are not there. Then it is said that it cannot be told.
 
         Raises
         ------
         AssertionError
-            As `check`, and if a claim cannot be judged although all parameters and settings are the given ones.
+            As `check`.
         """
-        claims = iter(found)
+        remaining = iter(claims)
         while True:
             try:
-                each = next(claims)
+                each = next(remaining)
             except StopIteration:
                 return
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 if self._binding:
                     raise AssertionError(
-                        f"a claim of the chapter cannot be judged here ({type(error).__name__}: {error}). {_LETS_GO_ON}"
+                        f"a claim of the chapter cannot be told here ({type(error).__name__}: {error}). {_LETS_GO_ON}"
                     ) from error
-                print(f"the claims that follow here cannot be judged{OWN_SETTINGS}")
+                print(f"the claims that follow here: {Answer.CANNOT_BE_TOLD}{OWN_SETTINGS}")
                 return
-            claim, holds, expected, required = in_full(each)
-            self.check(claim, holds, expected=expected, required=required)
+            check = in_full(each)
+            print(check.line(own_settings=not self._of_book))
+            if check.answer != Answer.YES and self._binding:
+                raise AssertionError(
+                    f"{check.claim}: something else came out than the chapter says. {_LETS_GO_ON}"
+                )
 
     @property
     def _of_book(self) -> bool:
@@ -303,12 +311,22 @@ class Settings(dict[str, Any]):
             {key: values[profile] for key, values in both.items() if profile in values}
         )
         self.both, self._source = both, f"boltzmann_companion/settings/{name}.yaml"
-        self._given = dict(self)
+        # a list may be changed in place
+        self._given = deepcopy(dict(self))
 
     @property
     def as_given(self) -> bool:
         """Whether nothing has been changed since."""
         return self == self._given
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Those that have been changed, as they are now."""
+        return {
+            name: value
+            for name, value in self.items()
+            if name not in self._given or value != self._given[name]
+        }
 
     def _repr_markdown_(self) -> str:
         rows = [
@@ -423,7 +441,8 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     Raises
     ------
     InputError
-        If a parameter is missing or not of the kind of the given one, if there is no such profile, or if its images are not found.
+        If a parameter is missing, not of the kind of the given one or one that the chapter cannot go on with, if there is no such profile,
+        or if its images are not found.
     """
     explain_outputs({})
     use_style()
@@ -433,17 +452,18 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     _require_parameter(parameters, "profile", "digits", "digits")
     size = get_profile(parameters["profile"])
     _require_parameter(parameters, "seed", given["seed"], given["seed"])
-    own_values = {key: parameters.get(key) for key in given if key != "profile"}
-    chapter = Chapter(name, size, own_values, True, committed)
     for key, value in given.items():
-        _require_parameter(parameters, key, value, chapter.at_size(value))
+        _require_parameter(parameters, key, value, at_size(value, size.name))
+    in_force = {key: parameters[key] for key in given if key != "profile"}
     own = {
-        key: parameters[key]
+        key: at_size(parameters[key], size.name)
         for key, value in given.items()
         # claims hold in both profiles
-        if key != "profile" and chapter.at_size(parameters[key]) != chapter.at_size(value)
+        if key != "profile" and at_size(parameters[key], size.name) != at_size(value, size.name)
     }
-    chapter.as_given = not own
+    chapter = Chapter(name, size, in_force, own, committed)
+    for key, value in own.items():
+        _require_possible(chapter, key, value)
     explain_outputs(own)
     if size.name == "digits":
         torch.set_num_threads(1)
@@ -474,6 +494,23 @@ def _require_parameter(
             wanted = "a number above 0" if alone else "numbers above 0"
     if wanted:
         raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {usual!r}")
+
+
+def _require_possible(chapter: Chapter, name: str, value: Any) -> None:
+    """Raise if a parameter is of the right kind, but the chapter could not go on with it."""
+    numbers = [] if value is None else _numbers_in(value)
+    if name == _REPEATS.get(chapter.name) and any(number < 2 for number in numbers):
+        raise InputError(
+            f"{name}: expected at least 2, since the spread of the repeats is shown, got {value!r}"
+        )
+    if name == "schedule_fraction" and any(number > 1 for number in numbers):
+        raise InputError(f"{name}: expected at most 1, the whole schedule, got {value!r}")
+    if name == "max_chain_steps" and numbers:
+        least = min(chapter.settings["budgets"])
+        if max(numbers) < least:
+            raise InputError(
+                f"{name}: expected at least {least}, the smallest of the budgets, got {value!r}"
+            )
 
 
 def _numbers_in(value: Any) -> list[Any]:

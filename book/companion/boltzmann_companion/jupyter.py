@@ -36,6 +36,8 @@ _FOLDED = {
 
 # Cells that print what a result says.
 _CLAIMS = {"checks", "nbval-check-output"}
+# The parameters that the reader of the open chapter has changed.
+_OWN: dict[str, object] = {}
 # These say in a sentence what is wrong, or are the reader's own doing: the lines of the library that lead to them add nothing.
 _EXPLAINED = (InputError, FrozenInstanceError, AssertionError, NameError, KeyboardInterrupt)
 
@@ -98,12 +100,20 @@ def _show_caption(result: ExecutionResult) -> None:
     """Show the caption of the figure or table that a cell has made, with the name by which the text refers to it.
 
     The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the code. No other client does.
+    With settings of the reader's own it says so.
     """
     of_cell = (result.info and result.info.cell_meta) or {}
     made = of_cell.get("mystnb", {}).get("figure")
     if made and result.success:
         kind = "Table" if made["name"].startswith("tab-") else "Figure"
-        display(Markdown(f"**{kind} {made['name']}.** {made['caption']}"))
+        whose = "" if only_stored(result.info.raw_cell or "") else _with_your_settings()
+        display(Markdown(f"**{kind} {made['name']}.** {made['caption']}{whose}"))
+
+
+def _with_your_settings() -> str:
+    """A sentence that names the parameters that the reader has changed; nothing if there are none."""
+    named = ", ".join(f"`{name} = {value!r}`" for name, value in _OWN.items())
+    return f" **With your settings**, {named}." if named else ""
 
 
 def _own_lines(shell: InteractiveShell, traceback: TracebackType) -> TracebackType | None:
@@ -126,6 +136,11 @@ def explain_outputs(own: Mapping[str, object]) -> None:
     if shell is None:
         return
     yours = ", ".join(f"{name} = {value!r}" for name, value in own.items())
+    _OWN.clear()
+    _OWN.update(own)
+    if own:
+        told = "Below a cell that you have not run, what the book has is shown."
+        display(Markdown(f"{_with_your_settings().strip()} {told}"))
 
     def show(
         shell: InteractiveShell,

@@ -20,6 +20,7 @@ Its provenance says what made it:
 `draws`                       the version of the draws (`paperlib.kernels.version`)
 `data`, `models`              SHA-256 of what went in
 `settings`                    parameters and settings of the chapter, at its size
+`own`                         those of them that a reader has changed, if any
 `again`                       when, by which commit and on what it was last made again with the same
                               result, if it was
 ============================  ====================================================================
@@ -33,12 +34,14 @@ import json
 import math
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import torch
@@ -61,23 +64,92 @@ if TYPE_CHECKING:
 Value = float | int | str | None | list[Any]
 # So many numbers of a record are told one by one; where one moves, often all do.
 _TOLD = 6
+# The longest name that a folder gets from the settings of its records.
+_LONGEST_NAME = 60
 
 
-def results_folder(profile: str) -> Path:
+def results_folder(profile: str, own: Mapping[str, Any] | None = None) -> Path:
     """Where a profile's results go: `$PAPERLIB_FIGURES/<profile>`, or else a local folder.
+
+    Each set of settings of a reader's own has a folder of its own in it.
 
     `paperlib reproduce` sets that variable to the `figures` of the checkout. A notebook that runs in
     any other way cannot change these: it writes to `figures/<profile>` in the current folder or,
     inside a checkout, to `_build/figures/<profile>` of that checkout.
+
+    Parameters
+    ----------
+    profile : str
+        Name of the profile.
+    own : mapping, optional
+        The parameters and settings that a reader has changed.
+
+    Examples
+    --------
+    >>> results_folder("digits", {"seed": 7, "repetitions": 300}).parts[-3:]
+    ('digits', 'own', 'repetitions=300,seed=7')
     """
+    folder = _results_root() / profile
+    return folder / "own" / _name_of_settings(own) if own else folder
+
+
+def _results_root() -> Path:
+    """The folder of all profiles."""
     chosen = os.environ.get("PAPERLIB_FIGURES")
     if chosen:
-        return Path(chosen) / profile
+        return Path(chosen)
     here = Path.cwd()
     for folder in (here, *here.parents):
         if storage.is_checkout(folder):
-            return folder / "_build" / "figures" / profile
-    return here / "figures" / profile
+            return folder / "_build" / "figures"
+    return here / "figures"
+
+
+def _name_of_settings(own: Mapping[str, Any]) -> str:
+    """A name for the folder of some settings, which two sets share only by their order."""
+    text = ",".join(f"{name}={value}" for name, value in sorted(own.items()))
+    name = re.sub(r"[^\w=.,-]+", "_", text)
+    exact = name == text and len(name) <= _LONGEST_NAME
+    return name if exact else f"{name[:_LONGEST_NAME]}-{storage.sha256(text.encode())[:8]}"
+
+
+@dataclass(frozen=True)
+class OwnSettings:
+    """What a reader has changed in a chapter; it is true if that is anything.
+
+    Attributes
+    ----------
+    parameters, settings : mapping of str to object
+        Parameters of the chapter's first cell, and settings that no parameter has.
+
+    Examples
+    --------
+    >>> own = OwnSettings({"seed": 7}, {"runs": [10]})
+    >>> own.values
+    {'seed': 7, 'runs': [10]}
+    >>> print(own.options)
+    --set seed=7  # with settings["runs"] = [10]
+    """
+
+    parameters: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All of them, by name."""
+        return {**self.parameters, **self.settings}
+
+    @property
+    def options(self) -> str:
+        """What follows the command that makes a record again: options, and a remark on what no option can set."""
+        options = [
+            f"--set {shlex.quote(f'{name}={value!r}')}" for name, value in self.parameters.items()
+        ]
+        changed = [f'settings["{name}"] = {value!r}' for name, value in self.settings.items()]
+        return " ".join(options + ([f" # with {', '.join(changed)}"] if changed else []))
 
 
 class Run:
@@ -113,6 +185,7 @@ class Run:
         figure: Figure | None = None,
         processor_bound: bool = False,
         settings: Mapping[str, Any] | None = None,
+        own: OwnSettings | None = None,
     ) -> dict[str, Any]:
         """Write a record, and its picture as SVG and PNG, unless it says nothing new.
 
@@ -140,6 +213,8 @@ class Run:
             the updates amplify these differences and end at different models.
         settings : mapping, optional
             Parameters and settings of the chapter, by name.
+        own : OwnSettings, optional
+            Those that the reader has changed. The record then goes to a folder of its own.
 
         Returns
         -------
@@ -173,9 +248,9 @@ class Run:
             },
             "rows": [_plain_row(row, columns) for row in rows],
             "processor_bound": processor_bound,
-            "provenance": self._provenance(models or {}, datasets, settings or {}),
+            "provenance": self._provenance(models or {}, datasets, settings or {}, own),
         }
-        folder = results_folder(self._profile.name)
+        folder = results_folder(self._profile.name, record["provenance"].get("own"))
         path = folder / f"{name}.json"
         pictures = [] if figure is None else [folder / f"{name}.svg", folder / f"{name}.png"]
         old = read_record(path) if path.is_file() else None
@@ -214,6 +289,7 @@ class Run:
         models: Mapping[str, Model],
         others: Iterable[str],
         settings: Mapping[str, Any],
+        own: OwnSettings | None,
     ) -> dict[str, Any]:
         # Most chapters look at one data set only; RAISE's tables have models of two.
         datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
@@ -221,8 +297,9 @@ class Run:
         command = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
         if self._profile.device != "cpu":
             command += f" --device {self._profile.device}"
+        options = own.options if own else os.environ.get(SETTINGS, "")
         return {
-            "command": f"{command} {os.environ.get(SETTINGS, '')}".rstrip(),
+            "command": f"{command} {options}".rstrip(),
             "chapter": self._chapter,
             "seed": self._seed,
             **self._made_by,
@@ -238,6 +315,7 @@ class Run:
             "models": {key: model.checksum() for key, model in models.items()},
             # As JSON has them, so that they can be compared with those of a file.
             "settings": json.loads(json.dumps(settings)),
+            **({"own": json.loads(json.dumps(own.values))} if own else {}),
         }
 
 
@@ -331,7 +409,8 @@ def load_result(name: str, profile: str) -> dict[str, Any] | None:
 def source_line(record: Mapping[str, Any]) -> str:
     """Where a record is and the command that makes it again, as Markdown.
 
-    It is shown below the record's tables and pictures.
+    It is shown below the record's tables and pictures. Below those of a run with settings of a reader's own it says so,
+    and below a small run of which another processor makes other numbers, on which it was made.
 
     Examples
     --------
@@ -339,8 +418,19 @@ def source_line(record: Mapping[str, Any]) -> str:
     >>> source_line({"profile": "digits", "name": "t", "provenance": provenance})
     '<small>[figures/digits/t.json](../figures/digits/t.json) · `paperlib models`</small>'
     """
+    command = record["provenance"]["command"]
+    own = record["provenance"].get("own")
+    if own:
+        file = results_folder(record["profile"], own) / f"{record['name']}.json"
+        address = Path(os.path.relpath(file)).as_posix()
+        values = ", ".join(f"`{name} = {value!r}`" for name, value in own.items())
+        link = f"[{address.lstrip('./')}]({quote(address)})"
+        return f"<small>**With your settings**, {values}: {link} · `{command}`</small>"
     path = f"figures/{record['profile']}/{record['name']}.json"
-    return f"<small>[{path}](../{path}) · `{record['provenance']['command']}`</small>"
+    where = ""
+    if record.get("processor_bound") and record["profile"] == "digits":
+        where = f" · computed on {_processor_kind(record)}; on another kind other numbers come out"
+    return f"<small>[{path}](../{path}) · `{command}`{where}</small>"
 
 
 @dataclass(frozen=True)
@@ -406,7 +496,8 @@ def _processor_kind(record: Mapping[str, Any]) -> str:
     'AMD EPYC, AVX512'
     """
     provenance = record["provenance"]
-    return f"{provenance['processor']}, {provenance['instructions']}"
+    # the oldest records do not name the instructions
+    return ", ".join(provenance[key] for key in ("processor", "instructions") if key in provenance)
 
 
 def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ import torch
 
 from boltzmann_companion.build.runner import execute_copy
 from boltzmann_companion.chapter import book_parameters, read_settings, settings_in_force
-from boltzmann_companion.claims.checks import OWN_SETTINGS
+from boltzmann_companion.claims.checks import OWN_SETTINGS, Answer
 from boltzmann_companion.model_store import model_path
 from boltzmann_companion.recipes import RECIPES, load_model
 from boltzmann_companion.records import moved_records, other_inputs
@@ -45,6 +45,7 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
 
     Examples
     --------
+    >>> from boltzmann_companion.records import read_record
     >>> table = storage.companion_folder() / "figures" / "paper" / "control-variates.json"
     >>> record = read_record(table)
     >>> del record["provenance"]["draws"]
@@ -155,7 +156,5 @@ def _moved(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
         if kind != "equal":
             for old, new in zip_longest(before[a:b], after[c:d], fillvalue="(nothing)"):
                 words, _, answer = new.rpartition(": ")
-                is_claim = (
-                    answer.partition(",")[0] in ("yes", "no") and old.rpartition(": ")[0] == words
-                )
+                is_claim = answer in list(Answer) and old.rpartition(": ")[0] == words
                 yield f"{old} -> {answer}" if is_claim else f"{old} -> {new}"

@@ -1,20 +1,23 @@
 """What this book claims of its tables: a function of the rows of records, in a module for each chapter.
 
-    @of_stored("sm2008-figure-3")
-    def many_runs(curve: Rows) -> Claims:
-        many = [row for row in curve if row["runs"] == 10_000]
-        closer = all(abs(row["log_z"] - row["exact_log_z"]) < 0.1 for row in many)
-        yield "with 10,000 runs every estimate is within 0.1 nats of the truth", closer
+    @of_stored("sm2008-ratios")
+    def one_direction(ratios: Rows) -> Claims:
+        claim = "from exact draws the estimate is more than 3 nats too low"
+        yield claim, ratios[1]["log_ratio"] - ratios[1]["exact"] < -3
 
-One that may fail, or must, is a `Check`. A chapter prints them with `chapter.checks(many_runs(chapter.stored("sm2008-figure-3").rows))`. What is said of stored records is a
+A chapter claims what could have come out otherwise, if its text rests on it, by the rule of the table beside it. The answer is *yes*, *no*, or,
+where an error is missing, infinite or too large, *cannot be told*, which is None here: `every` and `above` are for this.
+A chapter prints `chapter.checks(one_direction(chapter.stored("sm2008-ratios").rows))`. What is said of stored records is a
 `Claim`. One test holds all of them against the committed records, and sees each of them fail on changed ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache, partial, wraps
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,51 +29,60 @@ Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Sequence[Row]
 Records: TypeAlias = Callable[[str], Mapping[str, Any] | None]
 
+#: What follows an answer about a run with settings that are not the book's.
+OWN_SETTINGS = " (with your settings)"
 
-#: What follows a *no* that the text says, and an answer that it does not say; the latter with a reader's own settings.
-AS_SAID, NOT_AS_SAID, OWN_SETTINGS = (
-    ", as the text says",
-    ", not as the text says",
-    " (with your settings)",
-)
+
+class Answer(StrEnum):
+    """What becomes of a claim.
+
+    Examples
+    --------
+    >>> print(*Answer, sep=", ")
+    yes, no, cannot be told
+    """
+
+    YES = "yes"
+    NO = "no"
+    CANNOT_BE_TOLD = "cannot be told"
 
 
 class Check(NamedTuple):
-    """A claim as `Chapter.check` takes it: a sentence without its full stop, and whether it holds."""
+    """A claim of a chapter.
+
+    Attributes
+    ----------
+    claim : str
+        A sentence without its full stop.
+    holds : truth value, optional
+        For example a tensor with one element; None if it cannot be told.
+    of_stored : bool
+        Whether it is about records of the book, which no setting of a reader changes.
+    """
 
     claim: str
     holds: object
-    expected: bool = True
-    required: bool = True
+    of_stored: bool = False
 
     @property
-    def as_said(self) -> bool:
-        """Whether the answer is the one that the text gives."""
-        return bool(self.holds) == self.expected
+    def answer(self) -> Answer:
+        """Whether it holds."""
+        if self.holds is None:
+            return Answer.CANNOT_BE_TOLD
+        return Answer.YES if self.holds else Answer.NO
 
-    def line(self, otherwise: str = NOT_AS_SAID) -> str:
-        """The claim and its answer; `otherwise` follows an answer that the text does not give.
+    def line(self, own_settings: bool = False) -> str:
+        """The claim and its answer, which says so if it is about a run with a reader's own settings.
 
         Examples
         --------
         >>> Check("all runs agree", True).line()
         'all runs agree: yes'
-        >>> Check("the start is right", False, expected=False).line()
-        'the start is right: no, as the text says'
-        >>> Check("all runs agree", False).line()
-        'all runs agree: no, not as the text says'
+        >>> Check("all runs agree", None).line(own_settings=True)
+        'all runs agree: cannot be told (with your settings)'
         """
-        answer = "yes" if self.holds else "no"
-        said = ("" if self.holds else AS_SAID) if self.as_said else otherwise
-        return f"{self.claim}: {answer}{said}"
-
-
-# How a line of `Check.line` may end.
-_ANSWERS = {
-    "yes",
-    f"no{AS_SAID}",
-    *(f"{answer}{why}" for answer in ("yes", "no") for why in (NOT_AS_SAID, OWN_SETTINGS)),
-}
+        whose = OWN_SETTINGS if own_settings and not self.of_stored else ""
+        return f"{self.claim}: {self.answer}{whose}"
 
 
 def answers(printed: str) -> Counter[str]:
@@ -78,11 +90,11 @@ def answers(printed: str) -> Counter[str]:
 
     Examples
     --------
-    >>> answers("all runs agree: yes\nthe start is right: no, as the text says\nruns: 100\n")
-    Counter({'yes': 1, 'no, as the text says': 1})
+    >>> answers("all runs agree: yes\nthe start is right: no (with your settings)\nruns: 100\n")
+    Counter({'yes': 1, 'no': 1})
     """
-    ends = (line.rpartition(": ")[2] for line in printed.splitlines())
-    return Counter(end for end in ends if end in _ANSWERS)
+    ends = (line.removesuffix(OWN_SETTINGS).rpartition(": ")[2] for line in printed.splitlines())
+    return Counter(end for end in ends if end in list(Answer))
 
 
 #: Claims, each as a `Check` or as a pair of its words and whether it holds.
@@ -94,13 +106,55 @@ def in_full(claim: Check | tuple[str, object]) -> Check:
     return claim if isinstance(claim, Check) else Check(*claim)
 
 
+def every(parts: Iterable[bool | None]) -> bool | None:
+    """Whether all parts of a claim hold: no if one does not, and None if there are none or one of them cannot be told.
+
+    Examples
+    --------
+    >>> every([True, None]), every([False, None]), every([True, True]), every([])
+    (None, False, True, None)
+    """
+    parts = list(parts)
+    if False in parts:
+        return False
+    return None if None in parts or not parts else True
+
+
+def above(value: float, limit: float, error: float | None, *, errors: float = 3) -> bool | None:
+    """Whether a value is above a limit, by so many of its standard errors; None if these leave it open.
+
+    Examples
+    --------
+    >>> above(1.0, 0.0, 0.1), above(-1.0, 0.0, 0.1), above(1.0, 0.0, 0.5)
+    (True, False, None)
+    >>> above(1.0, 0.0, float("inf")), above(1.0, 0.0, None)
+    (None, None)
+    """
+    if error is None or not math.isfinite(error) or not math.isfinite(value):
+        return None
+    if abs(value - limit) <= errors * error:
+        return None
+    return value > limit
+
+
+def interval_above(interval: Sequence[float], limit: float) -> bool | None:
+    """Whether a value is above a limit if an interval holds it; None if the interval holds the limit, too.
+
+    Examples
+    --------
+    >>> interval_above((0.5, 1.0), 0.4), interval_above((0.5, 1.0), 1.2), interval_above((0.5, 1.0), 0.7)
+    (True, False, None)
+    """
+    return None if inside(interval, limit) else interval[0] > limit
+
+
 def inside(interval: Sequence[float], value: float) -> bool:
     """Whether an interval holds a value."""
     low, high = interval
     return low <= value <= high
 
 
-def largest_gap(a: Tensor, b: Tensor | float) -> float:
+def largest_gap(a: Tensor, b: Tensor) -> float:
     """The largest absolute difference, for claims that two computations agree."""
     return (a - b).abs().max().item()
 
@@ -168,15 +222,14 @@ Checks: TypeAlias = Callable[..., Iterator[Check]]
 STORED: list[Claim] = []
 
 
-def of_stored(*records: str, required: bool = True) -> Callable[[Callable[..., Claims]], Checks]:
-    """Say that a function of claims is about these records at the papers' size, and whether they are all required."""
+def of_stored(*records: str) -> Callable[[Callable[..., Claims]], Checks]:
+    """Say that a function of claims is about these records at the papers' size."""
 
     def marked(claims: Callable[..., Claims]) -> Checks:
         @wraps(claims)
         def checks(*rows: Rows) -> Iterator[Check]:
             for each in claims(*rows):
-                check = in_full(each)
-                yield check if required else check._replace(required=False)
+                yield in_full(each)._replace(of_stored=True)
 
         STORED.append(Claim(checks, records))
         return checks
