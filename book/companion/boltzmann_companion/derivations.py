@@ -92,6 +92,12 @@ def authors_log_z(stored: Stored) -> Numbers:
     yield "both-averages", "nats", both, "ends of the ln Z that give both published averages"
     yield "printed-over-both", "nats", 451.28 - both[1], "451.28 less the upper of these ends"
     yield "long-log-z", "nats", long, "ln Z by AIS from the base rates, 100,000 steps"
+    truth = stored.rows("evaluate-full-size", model="CD25(500) of the authors")[0]["truth"]
+    average = stored.row("exact-binarization", model="as in training")["test"]
+    yield "tempering-long-log-z", "nats", average - truth, "ln Z by long runs of tempering"
+    yield "long-less-tempering", "nats", long - average + truth, "ln Z by AIS less that"
+    timed = stored.rows("tempering-seconds", model="CD25(500)")[0]["log_z"]
+    yield "seconds-over-long", "nats", timed - long, "the truth of tempering-seconds less that of AIS"
     yield "long-less-first", "nats", long - first, "that less our first estimate"
     yield "both-less-long", "nats", both[0] - long, "the lower end less ln Z of the long runs"
     yield "printed-less-first", "nats", 451.28 - first, "451.28 less our first estimate"
