@@ -24,6 +24,7 @@ def test_the_first_row_is_the_run_that_chose_the_images(rows):
     chosen, *anew = rows
     assert chosen["gap"] == pytest.approx(gaps.sort(descending=True).values[:3].mean().item())
     assert (chosen["chosen_by"], chosen["images"]) == ("yes", 3)
+    assert chosen["gap_error"] is None
     assert (chosen["steps"], chosen["raise_chains"]) == (1_000, below.log_weights.shape[1])
     assert [(row["chosen_by"], row["steps"], row["raise_chains"]) for row in anew] == [
         ("no", 10, 1),
