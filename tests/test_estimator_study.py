@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -18,10 +19,10 @@ from boltzmann_companion.studies.budgeted_estimators import (
 )
 from boltzmann_companion.studies.estimator_study import (
     HIDDEN,
-    OTHERS,
     accuracy_rows,
     coverage_rows,
     good_for,
+    judged_anew,
     run_once,
     run_study,
     study_folder,
@@ -254,8 +255,9 @@ def test_coverage_and_trust_are_counted_by_hand():
         made("AIS", 0.0, model="p", kind="published"),
         made(BOUND, -0.2),
     ]
-    first, bound, trap = coverage_rows(runs)
-    assert (first["models"], first["runs"], first["unknown"]) == (OTHERS, 4, 0)
+    first, trap, bound = coverage_rows(runs)
+    assert (first["model"], first["models"]) == ("m", "planted")
+    assert (first["runs"], first["unknown"]) == (4, 0)
     assert [first[key] for key in ("held_68", "held_95", "held_99_7")] == [25, 50, 75]
     # The ends are where a share differs from one half by 1.96 of its own standard deviations.
     for key, trials in (("held_95_interval", 4), ("unwarned_95_interval", 2)):
@@ -278,6 +280,28 @@ def test_coverage_and_trust_are_counted_by_hand():
     assert (hidden["models"], hidden["wrong, trusted"]) == (HIDDEN, 1)
 
 
+def test_coverage_is_never_counted_over_models():
+    always, never = (True, True, True), (False, False, False)
+    runs = [made("AIS", 0.1, always, seed=seed) for seed in range(4)]
+    runs += [made("AIS", 0.1, never, model="other", kind="trained")]
+    assert [(row["model"], row["held_95"]) for row in coverage_rows(runs)] == [
+        ("m", 100),
+        ("other", 0),
+    ]
+    found = best(runs)["95 % intervals nearest to 95 % on each model, no hidden mode"]
+    assert found == ("AIS", "50 per cent off")
+
+
+def test_outcomes_of_a_model_with_an_estimated_truth_follow_the_estimate():
+    truth = replace(small(kind="published"), log_z=7.0, log_z_error=0.01)
+    run = made("AIS", 0.1, model="p", kind="published") | {"log_z": 8.5}
+    anew = judged_anew(run, truth)
+    assert (anew["error"], anew["outcome"], anew["held"]) == (1.5, "wrong, trusted", None)
+    assert judged_anew(run | {"log_z": 7.5}, truth)["outcome"] == "right, trusted"
+    bound = judged_anew(made(BOUND, 0.0) | {"log_z": None}, truth)
+    assert (bound["error"], bound["outcome"]) == (None, None)
+
+
 def best(runs):
     """What they say that each is good for: the estimators, and how good they are."""
     rows = good_for(runs, BUDGET)
@@ -298,7 +322,7 @@ def test_what_each_is_good_for():
         # three times the time of AIS
         "smallest error in the same time": "AIS",
         "smallest error with a hidden mode": "SMC",
-        "95 % intervals nearest to 95 %, no hidden mode": "AIS",
+        "95 % intervals nearest to 95 % on each model, no hidden mode": "AIS",
         "fewest wrong numbers trusted": "SMC",
         "fewest right numbers suspected": "AIS",
     }

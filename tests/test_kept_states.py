@@ -18,6 +18,7 @@ from boltzmann_companion.studies.kept_states import (
     digit_rows,
     exact_rows,
     running_csl,
+    start_rows,
     states_run,
 )
 from paperlib.datasets import binarize, binary_images, load_authors_rbm, load_mnist_2008
@@ -50,6 +51,35 @@ def test_the_running_mean_takes_every_state_or_one_in_so_many():
         direct = log_mean_exp(log_prob_given(V, torch.cat(chosen)))
         torch.testing.assert_close(found[key], direct, rtol=0, atol=1e-12)
     assert torch.equal(found["1 1"], found["1 3"])
+
+
+def test_where_chains_start_matters_until_they_converge():
+    entry = entry_of()
+    # without burn-in: the first states are those given the start, and the rest follow
+    first = start_rows(entry, parts=40, chains=50, burn_in=0, counts=[1, 200], seed=3)
+    assert [(row["start"], row["csl_states"]) for row in first] == [
+        (start, states)
+        for start in ("training images", "random pixels", "the blank page")
+        for states in (2_000, 400_000)
+    ]
+    exact = (RBM.log_unnormalized(V) - log_z(RBM)).mean().item()
+    given_blank = log_mean_exp_of_start(torch.zeros(1, 6).double())
+    [blank] = [row for row in first if row["start"] == "the blank page"][:1]
+    assert abs(blank["csl"] - given_blank) < 5 * blank["csl_error"]
+    for row in first:
+        if row["csl_states"] > 2_000:
+            assert abs(row["csl"] - exact) < 5 * row["csl_error"] < 0.2
+    # no image has fewer pixels on than the blank page, of which each part has one
+    assert all(row["blank_share"] == 0 for row in first)
+
+
+def log_mean_exp_of_start(v):
+    """The mean over all images of ln E[p(v | h)], with h drawn given the start."""
+    hidden = all_states(4).double()
+    on = RBM.hidden_probs(v)[0]
+    shares = torch.where(hidden > 0, on, 1 - on).prod(1)
+    given = log_prob_given(V, hidden).exp()
+    return (given @ shares).log().mean().item()
 
 
 @pytest.mark.parametrize("burn_in", [None, 50])

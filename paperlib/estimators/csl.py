@@ -1,9 +1,10 @@
 """The conservative sampling-based log-likelihood (CSL), Bengio, Yao & Cho (2013).
 
 If h_1 ... h_S are draws from the model, the mean of p(v | h_s) is an unbiased estimate of p(v), and its logarithm is too small
-on average. With Gibbs chains that have not converged, it estimates the distribution that those chains generate instead. As with
-simple importance sampling from the prior, hardly any draw explains a given v, so the estimate is tens of nats too low for most
-models, and the lower the fewer states are kept: state their number with it. Table 1 of the RAISE paper shows it beside better ones.
+on average. With Gibbs chains that have not converged, it estimates the distribution that those chains generate instead, which depends
+on where they started. As with simple importance sampling from the prior, hardly any draw explains a given v, so the estimate is tens of
+nats too low for most models, and the lower the fewer states are kept: state their number and the start of the chains with it. Table 1
+of the RAISE paper shows it beside better ones.
 """
 
 from __future__ import annotations

@@ -19,14 +19,15 @@ _APPROXIMATIONS = ("mean_field", "tap", "bethe", "tree_reweighted")
 
 
 def intervals(rows: Rows) -> Iterator[str]:
-    """A line for each estimator of `estimator-coverage` at the larger budget, on models without a hidden mode."""
+    """A line for each model of `estimator-coverage` without a hidden mode and each estimator, at the larger budget."""
     _, largest = _budgets(rows)
     for row in rows:
-        if (row["models"], row["budget"]) == (OTHERS, largest) and row["estimator"] != BOUND:
+        is_asked = row["models"] != HIDDEN and row["estimator"] != BOUND
+        if is_asked and row["budget"] == largest:
             low, high = row["held_95_interval"]
             other = "too seldom" if high < 95 else "more often than they say"
             word = "as often as they say" if low <= 95 <= high else other
-            yield f"{row['estimator']}: 95 % intervals hold {word}"
+            yield f"{row['model']}, {row['estimator']}: 95 % intervals hold {word}"
 
 
 def bound(rows: Rows) -> Claims:

@@ -29,7 +29,7 @@ from boltzmann_companion.studies.bracket_tables import TABLES, bracket_runs
 from boltzmann_likelihood.store import kept
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias
-from paperlib.estimators import ais
+from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -38,15 +38,22 @@ _ARRIVING, _LEVEL = 0.5, 0.95
 _AIS_CHAINS = 200
 
 
-def gaps_of_raise(size: Profile, model_id: str, seed: int) -> tuple[Entry, Tensor]:
-    """A model and images of chapter 8, and by how much RAISE is below AIS on each image from the base rates, at the largest K of the table."""
+def longest_bracket(
+    size: Profile, model_id: str, seed: int
+) -> tuple[Entry, PartitionEstimate, ReverseEstimate]:
+    """A model and images of chapter 8, and what AIS and RAISE say of them from the base rates, at the largest K of the table."""
     table, start = TABLES[size.name]["raise-table-1"], "base rates"
     entry = entries_of(size, table, seed)[model_id]
     first = seed + table.stream(entry.number, start, table.steps[-1])
     path, folder = entry.path(start), None if size.name == "digits" else size.folder
     below, above = bracket_runs(size, table, path, entry.v, table.steps[-1], first)
-    log_z, log_prob = kept(above, folder, False).log_z, kept(below, folder, False).log_prob
-    return entry, entry.log_p[entry.cases] - log_z - log_prob
+    return entry, kept(above, folder, False), kept(below, folder, False)
+
+
+def gaps_of_raise(size: Profile, model_id: str, seed: int) -> tuple[Entry, Tensor]:
+    """The model and the images of `longest_bracket`, and by how much RAISE is below AIS on each image."""
+    entry, above, below = longest_bracket(size, model_id, seed)
+    return entry, entry.log_p[entry.cases] - above.log_z - below.log_prob
 
 
 def flow_row(

@@ -196,7 +196,7 @@ def csl_average(
 ) -> dict[str, Any]:
     """CSL as in `csl_with_error`, and how many hidden states it took: chains times steps.
 
-    Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has stored of the paper's 500 million
+    Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has stored of 500 million
     Gibbs steps is taken instead. `seed` is the chapter's.
     """
     chains, steps = given[0], own_steps or given[1]

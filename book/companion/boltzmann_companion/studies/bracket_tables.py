@@ -44,7 +44,7 @@ STARTS = ("uniform", "base rates")
 PAPERS_IMAGES = 100
 # What CSL adds to the chapter's seed, with the model's place in the table.
 CSL_STREAM = 200
-# CSL at the paper's effort: 5 x 10^8 Gibbs steps, as AIS takes.
+# Chains of CSL and their steps: 5 x 10^8 in all, as many as AIS takes, and half of the paper's total of RAISE and AIS.
 _CSL_CHAINS, _CSL_STEPS = 10_000, 50_000
 
 
@@ -314,7 +314,7 @@ def with_columns(record: Record, rows: Sequence[Mapping[str, Any]]) -> Record:
 
 
 def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[CSLEstimate]:
-    """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
+    """The shards of CSL with as many steps as AIS, for the model of this place in the table; all have as many hidden states."""
     first = seed + CSL_STREAM + number
     return size.run(partial(csl_run, rbm, v, _CSL_CHAINS, _CSL_STEPS, first))
 

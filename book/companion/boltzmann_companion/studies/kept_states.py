@@ -26,7 +26,7 @@ from paperlib.estimators.shards import Walk, identity_of, shard
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
-from paperlib.numerics import log_mean_exp
+from paperlib.numerics import log_mean_exp, seeded_generator
 from paperlib.resumable import Work
 from paperlib.threads import OnStep
 
@@ -60,11 +60,19 @@ class Kept:
             yield from states.split(self.size)
             return
         v = bernoulli(rbm.weights.new_full((self.size, rbm.num_visible), 0.5), generator)
-        for step in range(self.burn_in + self.counts[-1]):
-            h = bernoulli(rbm.hidden_probs(v), generator)
-            if step >= self.burn_in:
-                yield h
-            v = bernoulli(rbm.visible_probs(h), generator)
+        for _, h in gibbs_states(rbm, v, self.burn_in, self.counts[-1], generator):
+            yield h
+
+
+def gibbs_states(
+    rbm: RBM, v: Tensor, burn_in: int, count: int, generator: torch.Generator
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Visible and hidden states, [n, D] and [n, M], of n Gibbs chains that start at v and whose first states are left out."""
+    for step in range(burn_in + count):
+        h = bernoulli(rbm.hidden_probs(v), generator)
+        if step >= burn_in:
+            yield v, h
+        v = bernoulli(rbm.visible_probs(h), generator)
 
 
 def running_csl(
@@ -124,6 +132,60 @@ def chain_rows(
         row |= {"thinned": few["csl"], "thinned_error": few["csl_error"], "ais": ais}
         rows.append(row)
     return rows
+
+
+def start_rows(
+    entry: Entry, parts: int, chains: int, burn_in: int, counts: Sequence[int], seed: int
+) -> list[dict[str, Any]]:
+    """Rows of `csl-starts`: CSL of a model from Gibbs chains that start in three ways.
+
+    Each part has so many chains and a generator of its own, and its first states are left out; `counts` says
+    after how many states of each chain CSL is asked.
+    A nearly blank page has fewer pixels on than any training image.
+    """
+    rbm, train = entry.model, entry.images.train
+    fewest = train.sum(1).min()
+
+    def images(generator: torch.Generator) -> Tensor:
+        return train[torch.randperm(len(train), generator=generator)[:chains]].to(rbm.dtype)
+
+    def pixels(generator: torch.Generator) -> Tensor:
+        return bernoulli(rbm.weights.new_full((chains, rbm.num_visible), 0.5), generator)
+
+    def blank(generator: torch.Generator) -> Tensor:
+        return rbm.weights.new_zeros((chains, rbm.num_visible))
+
+    rows = []
+    starts = {"training images": images, "random pixels": pixels, "the blank page": blank}
+    for number, (start, first_states) in enumerate(starts.items()):
+        log_means: dict[int, list[Tensor]] = {count: [] for count in counts}
+        blank_shares: list[Tensor] = []
+        for part in range(parts):
+            generator = seeded_generator(seed + parts * number + part)
+            v = first_states(generator)
+            shares: list[float] = []
+            states = gibbs_states(rbm, v, burn_in, counts[-1], generator)
+            hidden = _counting_blank(states, fewest, shares)
+            found = running_csl(rbm, entry.v, hidden, counts, [1])
+            for count in counts:
+                log_means[count].append(found[f"{count} 1"])
+            blank_shares.append(torch.tensor(shares, dtype=torch.float64))
+        share = torch.stack(blank_shares).mean(0)
+        for count in counts:
+            estimate = CSLEstimate(torch.stack(log_means[count], 1))
+            row = {"model": entry.name, "start": start, "csl_states": parts * chains * count}
+            row |= csl_with_error(entry, estimate)
+            rows.append(row | {"blank_share": share[:count].mean().item()})
+    return rows
+
+
+def _counting_blank(
+    states: Iterable[tuple[Tensor, Tensor]], fewest: Tensor, shares: list[float]
+) -> Iterator[Tensor]:
+    """The hidden ones of these states; the share of chains with fewer pixels on is appended for each."""
+    for v, h in states:
+        shares.append((v.sum(1) < fewest).double().mean().item())
+        yield h
 
 
 def exact_rows(

@@ -10,11 +10,12 @@ from typing import Any
 
 from boltzmann_companion.claims.checks import Rows, inside
 from boltzmann_companion.published import find, load_published
-from boltzmann_companion.records import source_line
+from boltzmann_companion.records import load_result, source_line
 from boltzmann_companion.rows import by_model, where
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
 from boltzmann_companion.studies.training_paths import JUDGED_FROM, JUDGED_TO, ROWS, distrusted
 from boltzmann_companion.tables import Table, format_value
+from paperlib.errors import InputError
 
 #: What Table 1 prints of a model, in the records' words.
 QUANTITIES = ("log_z", "test", "train")
@@ -46,6 +47,28 @@ def printed_numbers(label: str) -> dict[str, float]:
         assert value is not None
         found[key] = value
     return found
+
+
+def longest_log_z() -> tuple[float, float]:
+    """ln Z of CD25(500) with its authors' weights, and its standard error, in nats.
+
+    It is what AIS says from the base rates with 5,000 chains of 100,000 steps, from the records of chapter 15. No number of a paper is in it.
+
+    Examples
+    --------
+    >>> log_z, error = longest_log_z()
+    >>> f"{log_z:.3f} +- {error:.3f}"
+    '451.254 +- 0.009'
+    """
+    averages, by_k = (
+        load_result(name, "paper") for name in ("exact-binarization", "raise-own-weights-by-k")
+    )
+    if averages is None or by_k is None:
+        raise InputError("figures: expected the records of chapter 15, found none")
+    [of_images] = where(averages["rows"], model="as in training")
+    from_base_rates = where(by_k["rows"], start="base rates")
+    longest = max(from_base_rates, key=lambda row: row["steps"])
+    return of_images["test"] - longest["ais"], longest["ais_error"]
 
 
 #: The numbers of every row that has a recipe.
