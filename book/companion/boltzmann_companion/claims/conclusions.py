@@ -156,8 +156,13 @@ def conclusion_rows(stored: Stored | None = None) -> list[dict[str, str | None]]
     rows = []
     for each in CONCLUSIONS:
         cases = each.cases(stored)
-        row = {"conclusion": each.name, "paper": each.paper, "section": each.section}
-        row |= {"quote": each.quote, "word": str(each.word(cases))}
+        row: dict[str, str | None] = {
+            "conclusion": each.name,
+            "paper": each.paper,
+            "section": each.section,
+            "quote": each.quote,
+            "word": str(each.word(cases)),
+        }
         for column, word in zip(("came_out", "did_not", "unknown"), Word, strict=True):
             row[column] = ", ".join(name for name in cases if cases[name] == word) or None
         rows.append(row)

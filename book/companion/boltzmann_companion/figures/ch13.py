@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -12,7 +13,7 @@ from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.claims.report import ALLOWED, Compared
 
 # The paper's number is an open circle, ours a filled one; the authors' weights have a colour.
-_PAPER = {"marker": "o", "markerfacecolor": "none", "color": "0.3", "linestyle": ""}
+_PAPER: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "color": "0.3", "linestyle": ""}
 _OURS, _AUTHORS = "C0", "C3"
 
 
@@ -74,7 +75,7 @@ def _name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 def _explain(axes: Axes) -> None:
     """What the markers mean, below the picture."""
-    labels = {"the paper": _PAPER}
+    labels: dict[str, dict[str, Any]] = {"the paper": _PAPER}
     for name, color in (("ours", _OURS), ("ours, with the authors' weights", _AUTHORS)):
         labels[name] = {"marker": "o", "color": color, "linestyle": "", "markersize": 4}
     handles = [axes.plot([], [], **style)[0] for style in labels.values()]
