@@ -45,6 +45,7 @@ $(TESTS): $(BOOK)
 
 # It serves this folder, not book/, since it shows no picture from above the folder that it serves.
 lab: $(LAB) ## open the chapters in JupyterLab
+	@$(BIN)/jupyter trust book/*.ipynb > /dev/null  # their players are scripts
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/book $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_OPTIONS)
 
 book: $(BOOK) ## execute every chapter on the digits profile and build the book

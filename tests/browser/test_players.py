@@ -1,7 +1,5 @@
 """The players in a browser, each in a page of its own. The page's clock stands still unless a test moves it."""
 
-import re
-
 import pytest
 import torch
 from players import (
@@ -39,9 +37,7 @@ def open_page(tab, *players, scripts=True):
     """The players in one page, each in a box of its own."""
     body = "".join(f"<section>{shown._repr_html_()}</section>" for shown in players)
     if not scripts:
-        # as a browser parses it then
         body = body.replace("<script>", '<script type="text/plain">')
-        body = re.sub(r"</?noscript>", "", body)
     tab.set_content(f'<!doctype html><html lang="en"><body>{body}</body></html>')
     return [tab.locator("section").nth(number) for number in range(len(players))]
 

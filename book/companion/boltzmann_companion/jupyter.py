@@ -106,7 +106,8 @@ def _show_caption(result: ExecutionResult) -> None:
     made = of_cell.get("mystnb", {}).get("figure")
     if made and result.success:
         kind = "Table" if made["name"].startswith("tab-") else "Figure"
-        whose = "" if only_stored(result.info.raw_cell or "") else _with_your_settings()
+        source = (result.info and result.info.raw_cell) or ""
+        whose = "" if only_stored(source) else _with_your_settings()
         display(Markdown(f"**{kind} {made['name']}.** {made['caption']}{whose}"))
 
 

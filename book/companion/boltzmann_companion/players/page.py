@@ -6,8 +6,8 @@ the card, its style (`player.css`) and its script (`player.js`). `frames`, `chai
 
 The card holds everything it needs and fetches nothing. Nothing moves until the reader asks for it.
 A player opens at its last moment, or at one that shows better what it is about; where scripts are off, that is all, without controls.
-JupyterLab shows only text and pictures of a notebook that has not been run, without drawings, style and scripts: the card then says in words
-what it holds. What would be left of drawings and controls, loose words and a dead button, is within `noscript`, and the script takes it out.
+JupyterLab shows a notebook that it does not trust without drawings, style and scripts: the card then begins with words on what it holds.
+`make lab` trusts the chapters.
 A page may hold several players, and the same one more than once.
 """
 
@@ -32,12 +32,12 @@ aria-label="$description"$style>
 <style>
 $css</style>
 <div class="not-run">$description ($contents). Run this cell to see it.</div>
-$picture<noscript>$drawing
+$drawing
 $choices<div class="controls" hidden>
 <button type="button">Play</button>
 <label>$slider_word<input class="time" type="range" min="$first" max="$last" value="$opening" \
 step="1" aria-label="$slider_name" aria-valuetext="$value"></label>
-</div></noscript>
+</div>
 <p aria-live="polite">$caption</p>
 <script type="application/json">$data</script>
 <script>{
@@ -99,7 +99,7 @@ def player(
     description, contents : str
         As in `Player`.
     drawing : str
-        HTML of the picture, either an `img` or a drawing, at the moment at which the player opens.
+        HTML of the picture at the moment at which the player opens.
     caption : str
         Caption of that moment, in plain text. Up to its first colon it says in words which moment that is.
     slider : str
@@ -121,7 +121,6 @@ def player(
     """
     everything = {"kind": kind, "description": description, "milliseconds": milliseconds, **data}
     text = _in_script(everything)
-    is_picture = drawing.startswith("<img")
     card = _CARD.substitute(
         # Elements are found by a key made from the contents, so that a script starts only its own
         # player, and never one that another version of the library has made.
@@ -131,8 +130,7 @@ def player(
         style=f' style="{html.escape(style)}"' if style else "",
         css=_source("player.css"),
         contents=html.escape(contents),
-        picture=f"{drawing}\n" if is_picture else "",
-        drawing="" if is_picture else drawing,
+        drawing=drawing,
         choices=f'<div class="controls" hidden>\n{choices}\n</div>\n' if choices else "",
         slider_word=f"{html.escape(word)} " if word else "",
         slider_name=html.escape(slider),

@@ -119,9 +119,6 @@ const startPlayers = (key) => {
 
   for (const player of document.querySelectorAll(`[data-player="${key}"]:not([data-ready])`)) {
     player.dataset.ready = "";
-    // What `noscript` holds is text where scripts run.
-    const still = player.querySelector("noscript");
-    still.outerHTML = still.firstElementChild ? still.innerHTML : still.textContent;
     const data = JSON.parse(player.querySelector("script").textContent);
     const draw = { frames, chains, traces, ladders, particles, brackets }[data.kind](player, data);
     const time = player.querySelector(".time"), button = player.querySelector("button"), caption = player.querySelector("p");
