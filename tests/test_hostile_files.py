@@ -353,7 +353,7 @@ COMMANDS = {
     "training RBM.h5 --data seven.npy --plot r.gif": "plot: expected a .svg, .png or .pdf file",
     "training RBM.h5 --data seven.npy --csv no/r.csv": "csv: expected a file in a folder that exists",
     "reproduce --only 99": "only: expected part of a chapter's name",
-    "check 05 99": "names: expected part of a chapter's name",
+    "check 05 99": "names: expected part of a page's name",
     "reproduce --only 05 --device tpu": "device: expected cpu or cuda, got 'tpu'",
     "reproduce --set seed": "set: expected NAME=VALUE, got 'seed'",
     "reproduce --only 05 --set colour=1": "set: expected parameters of 05",

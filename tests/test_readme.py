@@ -36,10 +36,6 @@ def blocks(language, text):
 # ---- README
 
 
-def test_readme_has_at_most_80_lines():
-    assert len(README.splitlines()) <= 80
-
-
 def test_the_report_in_the_readme_is_one_run(monkeypatch, tmp_path):
     """That of its commands; and the sentence below says what these lines say."""
     example = next(block for block in blocks("console", README) if "compare" in block)

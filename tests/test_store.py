@@ -402,7 +402,7 @@ NAMES = {
     "tempering runs, AIS": "3b70e0e5325434a3",
     "estimator study": "608149340c35940e",
     "study of evaluate": "6e72a48ec9b7e65c",
-    "study of full size": "ab41a32295d39866",
+    "study of full size": "4f4a744e915588be",
     "training path": "956a3dbd83133944",
     "mixture": "15f2b4368987460b",
 }

@@ -295,29 +295,6 @@ def starts(stored: Stored) -> Numbers:
 # ---- intervals and trust
 
 
-def seen_models(stored: Stored, budget: int) -> list[Row]:
-    """Rows of `estimator-coverage` for models without a hidden mode."""
-    rows = stored.rows("estimator-coverage", budget=budget)
-    return [row for row in rows if row["models"] != "hidden mode"]
-
-
-@derived
-def intervals(stored: Stored) -> Numbers:
-    """How many 95 % intervals of estimators hold ln Z on models without a hidden mode."""
-    exact = stored.rows("estimator-study-models", known_to="exact")
-    models = [row for row in exact if row["kind"] != "hidden mode"]
-    yield "exact-models", "count", len(models), "models without a hidden mode, ln Z known exactly"
-    for name, budget in (
-        ("parallel tempering", 10_000),
-        ("parallel tempering", 100_000),
-        ("AIS", 100_000),
-    ):
-        rows = [row for row in seen_models(stored, budget) if row["estimator"] == name]
-        held = round(sum(row["held_95"] * row["runs"] for row in rows) / 100)
-        what = f"intervals of {name} that hold, {budget:,} chain-steps"
-        yield f"held-{name.replace(' ', '-')}-{budget}", "count", held, what
-
-
 HELD_OUT = "evaluate-study-held-out"
 DEEP = "evaluate-study-deep"
 
