@@ -23,7 +23,6 @@ PARTS = {
     "raise-figure-3": ONE_STEP,
     "raise-table-1": ONE_STEP,
     "raise-table-2": {"max_k": 10},
-    "sm2008-table-1": {"models": ["mnist-cd1-20"]},
     "sm2008-table-1-full-size": {"rbms": ["mnist-cd1-500"]},
 }
 
