@@ -20,7 +20,7 @@ export PYTHONNOUSERSITE := 1
 # Some containers forbid it, and each of the many processes that tests and chapters start would then compile the whole library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lab book test power again try paper shards long pack refresh lint dist serve bench clean
+.PHONY: help install lab book test power try paper shards long pack refresh lint dist serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,9 +60,6 @@ test: $(TESTS) ## unit, statistical and notebook tests
 
 power: $(TESTS) ## plant mistakes in copies of the library, and see that the tests notice them, and nbval alone (some minutes)
 	$(BIN)/python -m pytest -n 2 tests/power
-
-again: $(TESTS) ## make some records of the papers' size again, whole or in part, and compare them (needs MNIST)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/paper_size
 
 try: $(TESTS) ## run everything that the chapters suggest under "What to try" (half an hour)
 	$(BIN)/python -m pytest -n 2 tests/suggestions

@@ -62,7 +62,8 @@ def differences(estimates: Mapping[str, Compared]) -> Figure:
     for side in (-ALLOWED, ALLOWED):
         axes.axvline(side, color="0.6", linestyle="--", linewidth=1)
     for place, row in enumerate(estimates.values()):
-        axes.plot(row.errors, place, "o", color=_AUTHORS)
+        if row.errors is not None:
+            axes.plot(row.errors, place, "o", color=_AUTHORS)
     _name_rows(axes, list(estimates))
     axes.set(xlim=(-4, 4), xlabel="ours less theirs, in standard errors of the difference")
     return figure
