@@ -21,6 +21,7 @@ from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+from boltzmann_companion.build.numbers import with_cells
 from boltzmann_companion.build.runner import copy_for_the_book
 from boltzmann_companion.claims.checks import answers
 from boltzmann_companion.records import load_result, source_line
@@ -112,7 +113,7 @@ class ChapterPage(SphinxTransform):
         """Say in the caption of a record's picture where the record is and what makes it again."""
         record = load_result(name, profile)
         if record is not None:
-            (line,) = self._parsed(source_line(record))
+            (line,) = self._parsed(with_cells(source_line(record)))
             (caption,) = figure.findall(nodes.caption)
             caption += [nodes.Text(" "), *line.children]
 

@@ -45,9 +45,12 @@ def to_cells(app: Sphinx, docname: str, source: list[str]) -> None:
     >>> text
     ['[3.2](cell:figures/paper/a.json#x/y) of [a](cell:figures/paper/a.json)']
     """
-    source[0] = _LINKED.sub(
-        lambda link: f"]({_SCHEME}:{link['table']}{link['address'] or ''})", source[0]
-    )
+    source[0] = with_cells(source[0])
+
+
+def with_cells(text: str) -> str:
+    """A text whose links to cells and records have that address."""
+    return _LINKED.sub(lambda link: f"]({_SCHEME}:{link['table']}{link['address'] or ''})", text)
 
 
 def page_of(table: str) -> str:

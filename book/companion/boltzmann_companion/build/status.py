@@ -75,7 +75,7 @@ def status_table(
 
 
 def records_table(records: Iterable[Mapping[str, Any]]) -> str:
-    """A row for each record, as Markdown: when it was made, and when it was last made again with the same result.
+    """A row for each record of a chapter, as Markdown: when it was made, and when it was last made again with the same result.
 
     Parameters
     ----------
@@ -87,12 +87,14 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     >>> made = {"utc": "2026-11-29T08:10:00+00:00", "seconds": 56.3, "draws": "0.2.0"}
     >>> made |= {"processor": "AMD EPYC", "instructions": "AVX512"}
     >>> made["again"] = {"utc": "2026-11-30T10:00:00+00:00", "processor": "Intel Xeon"}
+    >>> made["chapter"] = "05-exact-partition-functions"
     >>> record = {"name": "sm2008-table-1", "profile": "paper", "provenance": made}
     >>> print(records_table([record]).splitlines()[-1].partition(" | ")[2])
     paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | 56 |  |
     """
     rows = []
-    for record in sorted(records, key=lambda record: (record["name"], record["profile"])):
+    of_chapters = [record for record in records if "chapter" in record["provenance"]]
+    for record in sorted(of_chapters, key=lambda record: (record["name"], record["profile"])):
         made = record["provenance"]
         again = made.get("again", {})
         shards = made.get("shards") or {}
