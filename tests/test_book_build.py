@@ -135,9 +135,7 @@ def test_figure_of_a_record_gets_its_source(page_of):
     page = page_of(drawn("sm2008-figure-3"))
     caption = only(page, nodes.caption)
     assert caption.astext().startswith("Dots. ")
-    assert caption.next_node(addnodes.download_reference).astext() == (
-        "figures/digits/sm2008-figure-3.json"
-    )
+    assert "figures/digits/sm2008-figure-3.json" in caption.astext()
     assert "paperlib reproduce --profile digits --only 05" in caption.astext()
 
 

@@ -443,7 +443,7 @@ GROUPS = {
         ),
         mutant(
             "what is left of the work goes to AIS and RAISE, whatever is in doubt",
-            "evaluation/annealing_runs.py: portion = round(«→9 * »_PORTION * tempering_steps)",
+            "evaluation/annealing_runs.py: portion = «→9 * »_PORTION * tempering_steps",
             f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[tempering]",
         ),
         mutant(

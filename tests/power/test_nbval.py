@@ -95,13 +95,13 @@ MUTANTS = [
         "RAISE larger by 0.05",
         "08",
         "estimators/reverse_ais.py: return log_mean_exp(self.log_weights)«→ + 0.05»",
-        "every exact value is inside both brackets",
+        "at the largest K every bracket is closed",
     ),
     Mutant(
         "the uniform start in place of the base rates",
         "08",
         'annealing/rbm_paths.py: bias = bias_at_start("visible_bias", «visible_bias→None», rbm.visible_bias)',
-        "digitsCD1-16",
+        "at the largest K every bracket is closed",
     ),
     Mutant(
         "one step less",
@@ -136,13 +136,13 @@ MUTANTS = [
     Mutant(
         "agreement within two standard errors in place of three",
         "13",
-        "claims/verdicts.py: allowed = «3→2» * error + _half_a_digit(entry)",
+        "claims/report.py: allowed = «ALLOWED→2.0» * self.joint_error",
         "agrees",
     ),
     Mutant(
         "CSL with the states of the burn-in",
         "15",
-        "studies/kept_states.py: if step >= «self.burn_in→0»:",
+        "studies/kept_states.py: if step >= «burn_in→0»:",
         "1,000",
     ),
     Mutant(

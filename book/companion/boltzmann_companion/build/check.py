@@ -26,7 +26,7 @@ from boltzmann_companion.records import moved_records, other_inputs
 from paperlib import storage
 from paperlib.datasets import binary_images
 from paperlib.datasets.images import data_folders
-from paperlib.errors import ReproductionError
+from paperlib.errors import InputError, ReproductionError
 from paperlib.kernels.version import DRAWS
 
 # A cell whose printed lines are the same in every run, or which prints claims.
@@ -66,8 +66,8 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
             if name in RECIPES and model_path(name).is_file()
         },
         "data": {
-            name: _data_checksum(name)
-            for name in made["data"]
+            name: _data_checksum(name, checksum)
+            for name, checksum in made["data"].items()
             if name == "digits" or any(folder.is_dir() for folder in data_folders(name))
         },
     }
@@ -82,8 +82,12 @@ def _model_checksum(name: str, expected: str) -> str:
 
 
 @cache
-def _data_checksum(name: str) -> str:
-    return binary_images(name).grey.checksum
+def _data_checksum(name: str, expected: str) -> str:
+    """The checksum of a data set, or the expected one where its files are not there."""
+    try:
+        return binary_images(name).grey.checksum
+    except InputError:
+        return expected
 
 
 def check_chapter(chapter: Path) -> tuple[list[str], list[str]]:
