@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.profiles import Profile, get_profile
-from boltzmann_companion.studies.same_recipe import longest_log_z
 from boltzmann_likelihood import planted
 from boltzmann_likelihood.planted import Planted, read_planted
 from paperlib import storage
@@ -111,6 +110,9 @@ def _small_models(size: Profile) -> list[KnownModel]:
 
 
 def _large_models(size: Profile) -> list[KnownModel]:
+    # It reads the published numbers when it is imported, which only a clone or an installation has.
+    from boltzmann_companion.studies.same_recipe import longest_log_z
+
     folder = storage.companion_folder() / "data" / "planted"
     found = []
     for name in _PLANTED:
