@@ -52,24 +52,28 @@ def repository_state() -> tuple[str | None, bool | None]:
 
 def state_of(root: Path) -> tuple[str | None, bool | None]:
     """`repository_state` of any checkout."""
-    # GIT_DIR and the like, which git sets for its hooks, would lead it to another repository.
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-
-    def git(*arguments: str) -> str:
-        # Chapters ask at the same time, so none of them may take the lock of the repository.
-        command = ["git", "--no-optional-locks", *arguments]
-        return subprocess.run(
-            command, cwd=root, env=plain, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
     try:
-        top, commit = git("rev-parse", "--show-toplevel", "HEAD").splitlines()
+        top, commit = git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
         # A folder that is not a repository may lie inside another one.
         if Path(top).resolve() != root.resolve():
             return None, None
-        return commit, bool(git("status", "--porcelain", "--untracked-files=all", "--", *CHECKED))
+        return commit, bool(
+            git(root, "status", "--porcelain", "--untracked-files=all", "--", *CHECKED)
+        )
     except (OSError, subprocess.CalledProcessError):
         return None, None
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints in a folder, without white space around it."""
+    # GIT_DIR and the like, which git sets for its hooks, would lead it to another repository.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # Chapters ask at the same time, so none of them may take the lock of the repository.
+    command = ["git", "--no-optional-locks", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=plain, capture_output=True, encoding="utf-8", check=True
+    )
+    return done.stdout.strip()
 
 
 def code_version() -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +43,7 @@ from boltzmann_companion.records import (
     source_line,
 )
 from boltzmann_companion.tables import Record, Table
+from boltzmann_likelihood.provenance import git
 from paperlib import storage
 from paperlib.errors import InputError
 
@@ -354,14 +354,15 @@ def read_settings(name: str, profile: str) -> Settings:
 def settings_in_force(
     parameters: Mapping[str, Any], settings: Mapping[str, Any], profile: str
 ) -> dict[str, Any]:
-    """Parameters and settings of a profile together.
+    """Parameters and settings of a profile together, as JSON has them, like those of a record's file.
 
     Examples
     --------
     >>> settings_in_force({"seed": 1, "max_k": {"digits": 300, "paper": 10_000}}, {}, "paper")
     {'seed': 1, 'max_k': 10000}
     """
-    return {**settings, **{name: at_size(value, profile) for name, value in parameters.items()}}
+    own = {name: at_size(value, profile) for name, value in parameters.items()}
+    return json.loads(json.dumps({**settings, **own}))
 
 
 def at_size(value: Any, profile: str) -> Any:
@@ -404,14 +405,10 @@ def book_parameters(name: str) -> tuple[dict[str, Any], bool]:
 
 def _committed_text(path: Path) -> str | None:
     """A file as it is in the last commit, or None if it is in none, or git cannot tell."""
-    # GIT_DIR and the like, which git sets for its hooks, would lead it to another repository.
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "--no-optional-locks", "show", f"HEAD:./{path.name}"]
     try:
-        done = subprocess.run(command, cwd=path.parent, env=plain, capture_output=True, check=True)
+        return git(path.parent, "show", f"HEAD:./{path.name}")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout.decode()
 
 
 def _parameters_in(notebook: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ it again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,7 +40,7 @@ def checksum(table: Mapping[str, Any]) -> str:
     '4f53cda1'
     """
     text = json.dumps(table["rows"], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return storage.sha256(text.encode())
 
 
 def derived_table() -> dict[str, Any]:

@@ -269,7 +269,7 @@ class Run:
                     key: record["provenance"][key]
                     for key in ("utc", "commit", "processor", "instructions")
                 }
-                _write(path, old)
+                storage.write_json(path, _encode(old))
             if is_kept:
                 return record
         for picture in pictures:
@@ -281,7 +281,7 @@ class Run:
                     metadata={"Date": None} if picture.suffix == ".svg" else None,
                     dpi=150,
                 )
-        _write(path, record)
+        storage.write_json(path, _encode(record))
         return record
 
     def _provenance(
@@ -313,15 +313,9 @@ class Run:
             "draws": DRAWS,
             "data": {name: binary_images(name).grey.checksum for name in sorted(datasets)},
             "models": {key: model.checksum() for key, model in models.items()},
-            # As JSON has them, so that they can be compared with those of a file.
-            "settings": json.loads(json.dumps(settings)),
+            "settings": dict(settings),
             **({"own": json.loads(json.dumps(own.values))} if own else {}),
         }
-
-
-def _write(path: Path, record: Mapping[str, Any]) -> None:
-    with storage.atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(_encode(record), indent=1, allow_nan=False) + "\n")
 
 
 def other_inputs(record: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[str]:

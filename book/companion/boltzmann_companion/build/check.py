@@ -5,7 +5,6 @@ A run on digits writes to `_build/check` only. It goes on after a claim that fai
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -59,7 +58,7 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
     settings = settings_in_force(parameters, read_settings(chapter, profile), profile)
     now = {
         "draws": DRAWS,
-        "settings": json.loads(json.dumps(settings)),
+        "settings": settings,
         "models": {
             name: _model_checksum(name, checksum)
             for name, checksum in made["models"].items()

@@ -332,18 +332,17 @@ def check_pages(root: Path, chosen: Sequence[Page]) -> list[str]:
     known = exceptions()
     for page in chosen:
         name = page.path.stem
-        if name not in known["not converted"]:
-            excepted = known["need no link"].get(name, {})
-            text = "\n".join(page.parts)
-            wrong += [
-                f"unlinked.yaml, {name}: {words!r} is not on the page any more"
-                for words in excepted
-                if words not in text
-            ]
-            wrong += [
-                f"{page.path.relative_to(root)}, {place} is no link to a cell, in: ...{around}..."
-                for place, around in unlinked(page, excepted)
-            ]
+        excepted = known.get(name, {})
+        text = "\n".join(page.parts)
+        wrong += [
+            f"unlinked.yaml, {name}: {words!r} is not on the page any more"
+            for words in excepted
+            if words not in text
+        ]
+        wrong += [
+            f"{page.path.relative_to(root)}, {place} is no link to a cell, in: ...{around}..."
+            for place, around in unlinked(page, excepted)
+        ]
     return wrong
 
 
@@ -462,6 +461,6 @@ def unlinked(page: Page, excepted: Mapping[str, str] | None = None) -> list[tupl
 
 @cache
 def exceptions() -> Mapping[str, Any]:
-    """The numbers that need no link, by page, with the reason; and pages not converted yet."""
+    """The numbers that need no link, by page, with the reason."""
     path = Path(__file__).with_name("unlinked.yaml")
     return yaml.safe_load(path.read_text(encoding="utf-8"))
