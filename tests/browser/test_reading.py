@@ -49,7 +49,7 @@ def test_search_finds_what_was_typed(new_tab):
         ("exact_log_z", ["api/estimators.html#paperlib.estimators.exact_log_z"]),
         ("how many chains do I need", ["glossary.html#term-number-of-chains"]),
         ("install", ["running"]),
-        ("run on a GPU", ["large-scale.html#on-a-gpu"]),
+        ("run on a GPU", ["running.html#on-a-gpu"]),
         ("how to cite", ["intro.html#how-to-cite-it"]),
         ("error bars", ["glossary.html#term-error-bar", "04-importance-sampling"]),
         ("missed mode", ["04-importance-sampling-and-ais.html#when-ais-misses-a-mode"]),
