@@ -44,10 +44,11 @@ def status_table(
     --------
     >>> made = {"chapter": "05-exact", "utc": "2026-11-24T22:55:46+00:00", "seconds": 56.3}
     >>> made |= {"version": "0.3.0", "commit": "0123456789", "python": "3.11.7", "torch": "2.13.0"}
-    >>> record = {"profile": "digits", "provenance": made | {"numpy": "2.4.6"}}
+    >>> made |= {"numpy": "2.4.6", "shards": {"count": 3, "unknown": 1, "seconds": 40.2}}
+    >>> record = {"profile": "digits", "provenance": made}
     >>> claims = {("05-exact", "digits"): Counter({"yes": 7, "no": 1})}
     >>> print(status_table([record], claims).splitlines()[-1].partition(" | ")[2])
-    digits | 1 | 2026-11-24 | 56 |  |  | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
+    digits | 1 | 2026-11-24 | 56 | 3 | at least 40 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
     """
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -90,8 +91,9 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     >>> made["again"] = {"utc": "2026-11-30T10:00:00+00:00", "processor": "Intel Xeon"}
     >>> made["chapter"] = "05-exact-partition-functions"
     >>> record = {"name": "sm2008-table-1", "profile": "paper", "provenance": made}
+    >>> record["processor_bound"] = True
     >>> print(records_table([record]).splitlines()[-1].partition(" | ")[2])
-    paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | 56 |  |  |
+    paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | 56 |  | other numbers |
     """
     rows = []
     of_chapters = [record for record in records if "chapter" in record["provenance"]]
