@@ -21,7 +21,7 @@ _HEAD = """
 |---|---|---|---|---|---|---|---|---|---|---|---|
 """
 _RECORDS_HEAD = """
-| record | size | made on | made again on | draws | processor | seconds | seconds of shards | on another processor |
+| record | size | made on | made again on | draws | processor | on another | seconds | seconds of shards |
 |---|---|---|---|---|---|---|---|---|
 """
 
@@ -93,7 +93,7 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     >>> record = {"name": "sm2008-table-1", "profile": "paper", "provenance": made}
     >>> record["processor_bound"] = True
     >>> print(records_table([record]).splitlines()[-1].partition(" | ")[2])
-    paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | 56 |  | other numbers |
+    paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | other numbers | 56 |  |
     """
     rows = []
     of_chapters = [record for record in records if "chapter" in record["provenance"]]
@@ -109,9 +109,9 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
             ", ".join(filter(None, (_day(again), again.get("processor")))),
             made.get("draws") or "unknown",
             ", ".join(filter(None, (made.get("processor"), made.get("instructions")))),
+            "other numbers" if record.get("processor_bound") else "",
             f"{made['seconds']:,.0f}",
             f"{shards['seconds']:,.0f}" if shards.get("seconds") else "",
-            "other numbers" if record.get("processor_bound") else "",
         ]
         rows.append(f"| {' | '.join(map(str, cells))} |\n")
     return _RECORDS_HEAD + "".join(rows)
