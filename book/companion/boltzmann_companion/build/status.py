@@ -17,7 +17,7 @@ from boltzmann_companion.claims.checks import Answer, answers
 from boltzmann_companion.records import read_record
 
 _HEAD = """
-| chapter | size | records | computed on | seconds | shards | seconds of these | library | Python | torch | numpy | claims that hold |
+| chapter | size | seconds | shards | seconds of these | records | computed on | library | Python | torch | numpy | claims that hold |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 """
 _RECORDS_HEAD = """
@@ -48,7 +48,7 @@ def status_table(
     >>> record = {"profile": "digits", "provenance": made}
     >>> claims = {("05-exact", "digits"): Counter({"yes": 7, "no": 1})}
     >>> print(status_table([record], claims).splitlines()[-1].partition(" | ")[2])
-    digits | 1 | 2026-11-24 | 56 | 3 | at least 40 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
+    digits | 56 | 3 | at least 40 | 1 | 2026-11-24 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
     """
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -64,10 +64,10 @@ def status_table(
         cells = [
             f"{{doc}}`{chapter}`",
             profile,
-            len(all_made),
-            last["utc"].partition("T")[0],
             f"{seconds:,.0f}",
             *_shards(all_made),
+            len(all_made),
+            last["utc"].partition("T")[0],
             ", ".join(filter(None, (last.get("version"), (last["commit"] or "")[:7]))),
             *(last.get(name) or "" for name in ("python", "torch", "numpy")),
             f"{checked[Answer.YES]} of {checked.total()}" if checked else "",
