@@ -1,4 +1,4 @@
-"""The examples of book/extending.md: each is run, compared with the truth by enumeration, and short."""
+"""The examples of book/architecture.md: each is run, compared with the truth by enumeration, and short."""
 
 import importlib.util
 import math
@@ -339,7 +339,8 @@ def test_examples_become_parts_of_the_library(tmp_path):
 
 def test_every_example_is_on_a_page():
     page = "".join(
-        (ROOT / "book" / f"{name}.md").read_text() for name in ("extending", "from-other-programs")
+        (ROOT / "book" / f"{name}.md").read_text()
+        for name in ("architecture", "from-other-programs")
     )
     shown = {
         ROOT / "book" / path

@@ -49,7 +49,7 @@ def test_search_finds_what_was_typed(new_tab):
         ("exact_log_z", ["api/estimators.html#paperlib.estimators.exact_log_z"]),
         ("how many chains do I need", ["glossary.html#term-number-of-chains"]),
         ("install", ["running"]),
-        ("run on a GPU", ["large-scale.html#on-a-gpu"]),
+        ("run on a GPU", ["running.html#on-a-gpu"]),
         ("how to cite", ["intro.html#how-to-cite-it"]),
         ("error bars", ["glossary.html#term-error-bar", "04-importance-sampling"]),
         ("missed mode", ["04-importance-sampling-and-ais.html#when-ais-misses-a-mode"]),
@@ -57,6 +57,11 @@ def test_search_finds_what_was_typed(new_tab):
         ("errors in the papers", ["errata"]),
         ("what does crossed mean", ["glossary.html#term-crossed-bracket"]),
         ("load my weights", ["from-other-programs"]),
+        ("thermodynamic integration", ["glossary.html#term-thermodynamic-integration"]),
+        ("underflow", ["glossary.html#term-underflow"]),
+        ("logsumexp", ["glossary.html#term-logsumexp"]),
+        ("how to train an RBM", ["glossary.html#term-training-an-RBM", "03-contrastive"]),
+        ("Gaussian RBM", ["glossary.html#term-Gaussian-RBM"]),
     ],
 )
 def test_page_that_answers_comes_first_in_the_search(new_tab, words, answers):

@@ -2,7 +2,7 @@
 
 Search finds only prose, a column of a table is as wide as its sentences or values need, and
 citations are made of links. Other modules add to the pages of chapters (`chapter_pages`), enter the
-glossary's terms in the index (`glossary`), make the table of the page *Status* (`status`), and lead
+glossary's terms in the index (`glossary`), make the tables of when a record was made (`status`), and lead
 to the repository (`repository`). Sphinx feeds its search index in
 `StandaloneHTMLBuilder.index_page` and has no event for this, so the builder is replaced by one that
 feeds the index less.

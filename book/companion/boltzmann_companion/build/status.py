@@ -17,12 +17,12 @@ from boltzmann_companion.claims.checks import Answer, answers
 from boltzmann_companion.records import read_record
 
 _HEAD = """
-| chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims that hold |
-|---|---|---|---|---|---|---|---|---|---|
+| chapter | size | seconds | shards | seconds of these | records | computed on | library | Python | torch | numpy | claims that hold |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 _RECORDS_HEAD = """
-| record | size | made on | made again on | draws | processor | seconds | of which shards |
-|---|---|---|---|---|---|---|---|
+| record | size | made on | made again on | draws | processor | on another | seconds | seconds of shards |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -44,10 +44,11 @@ def status_table(
     --------
     >>> made = {"chapter": "05-exact", "utc": "2026-11-24T22:55:46+00:00", "seconds": 56.3}
     >>> made |= {"version": "0.3.0", "commit": "0123456789", "python": "3.11.7", "torch": "2.13.0"}
-    >>> record = {"profile": "digits", "provenance": made | {"numpy": "2.4.6"}}
+    >>> made |= {"numpy": "2.4.6", "shards": {"count": 3, "unknown": 1, "seconds": 40.2}}
+    >>> record = {"profile": "digits", "provenance": made}
     >>> claims = {("05-exact", "digits"): Counter({"yes": 7, "no": 1})}
     >>> print(status_table([record], claims).splitlines()[-1].partition(" | ")[2])
-    digits | 1 | 2026-11-24 | 56 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
+    digits | 56 | 3 | at least 40 | 1 | 2026-11-24 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
     """
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -63,9 +64,10 @@ def status_table(
         cells = [
             f"{{doc}}`{chapter}`",
             profile,
+            f"{seconds:,.0f}",
+            *_shards(all_made),
             len(all_made),
             last["utc"].partition("T")[0],
-            f"{seconds:,.0f}",
             ", ".join(filter(None, (last.get("version"), (last["commit"] or "")[:7]))),
             *(last.get(name) or "" for name in ("python", "torch", "numpy")),
             f"{checked[Answer.YES]} of {checked.total()}" if checked else "",
@@ -89,8 +91,9 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     >>> made["again"] = {"utc": "2026-11-30T10:00:00+00:00", "processor": "Intel Xeon"}
     >>> made["chapter"] = "05-exact-partition-functions"
     >>> record = {"name": "sm2008-table-1", "profile": "paper", "provenance": made}
+    >>> record["processor_bound"] = True
     >>> print(records_table([record]).splitlines()[-1].partition(" | ")[2])
-    paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | 56 |  |
+    paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | other numbers | 56 |  |
     """
     rows = []
     of_chapters = [record for record in records if "chapter" in record["provenance"]]
@@ -106,11 +109,23 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
             ", ".join(filter(None, (_day(again), again.get("processor")))),
             made.get("draws") or "unknown",
             ", ".join(filter(None, (made.get("processor"), made.get("instructions")))),
+            "other numbers" if record.get("processor_bound") else "",
             f"{made['seconds']:,.0f}",
             f"{shards['seconds']:,.0f}" if shards.get("seconds") else "",
         ]
         rows.append(f"| {' | '.join(map(str, cells))} |\n")
     return _RECORDS_HEAD + "".join(rows)
+
+
+def _shards(all_made: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
+    """How many shards a chapter had used at its last record, and their seconds, as far as these are known."""
+    used = [made["shards"] for made in all_made if (made.get("shards") or {}).get("count")]
+    if not used:
+        return "", ""
+    last = max(used, key=lambda shards: shards["count"])
+    # the files of the oldest shards do not say what computed them, nor in what time
+    at_least = "at least " if last["unknown"] else ""
+    return f"{last['count']:,}", f"{at_least}{last['seconds']:,.0f}"
 
 
 def _day(made: Mapping[str, Any]) -> str:
@@ -134,21 +149,29 @@ def claims_checked(notebook: NotebookNode) -> Counter[str]:
 
 
 class StatusTable(SphinxDirective):
-    """The directive `{status-table}`, which `book/status.md` uses."""
+    """The directive `{status-table}`, which `book/running.md` uses: the table of the chapters, or that of the records."""
+
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Make the tables of the chapters and records as they are now."""
-        root, profile = Path(self.env.srcdir), self.config.paperlib_executed
+        """Make the table as it is now."""
+        root = Path(self.env.srcdir)
         files = sorted((root / "figures").glob("*/*.json"))
         chapters = sorted((root / "book").glob("*.ipynb"))
         for path in (*files, *chapters):
             self.env.note_dependency(str(path))
-        claims = {
+        records = [read_record(path) for path in files]
+        if self.arguments == ["records"]:
+            table = records_table(records)
+        else:
+            table = status_table(records, self._claims(chapters))
+        shown = nodes.Element()
+        self.state.nested_parse(StringList(table.splitlines(), "status"), 0, shown)
+        return shown.children
+
+    def _claims(self, chapters: Iterable[Path]) -> dict[tuple[str, str], Counter[str]]:
+        profile = self.config.paperlib_executed
+        return {
             (chapter.stem, profile or "digits"): claims_checked(copy_for_the_book(chapter, profile))
             for chapter in chapters
         }
-        records = [read_record(path) for path in files]
-        tables = status_table(records, claims) + records_table(records)
-        shown = nodes.Element()
-        self.state.nested_parse(StringList(tables.splitlines(), "status"), 0, shown)
-        return shown.children
