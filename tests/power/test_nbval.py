@@ -149,7 +149,7 @@ MUTANTS = [
         "Bennett's iteration stopped after two rounds",
         "16",
         "tempering/bennett.py: for _ in range(«_MOST_ROUNDS→2»):",
-        "parallel tempering",
+        "weak, in all pixels",
     ),
     Mutant(
         "TAP without its second term",

@@ -15,13 +15,13 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import matplotlib.pyplot as plt
 import torch
@@ -46,9 +46,12 @@ from boltzmann_companion.tables import Record, Table
 from boltzmann_likelihood.provenance import git
 from paperlib import storage
 from paperlib.errors import InputError
+from paperlib.threads import step_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Item = TypeVar("Item")
 
 # Parameters that count repeats whose spread is shown, by chapter.
 _REPEATS = {
@@ -109,6 +112,29 @@ class Chapter:
         (0.1, 0.5)
         """
         return at_size(value, self.size.name)
+
+    def progress(self, items: Iterable[Item], description: str) -> Iterator[Item]:
+        """Go through items, with a progress bar if the notebook is open and it takes more than two seconds.
+
+        Parameters
+        ----------
+        items : iterable
+            What to go through.
+        description : str
+            What the bar counts.
+
+        Examples
+        --------
+        >>> profile, seed = "digits", 2008
+        >>> chapter = open_chapter("13-reproduction-report", globals())
+        >>> list(chapter.progress(["CD1(20)", "CD1(25)"], "models"))
+        ['CD1(20)', 'CD1(25)']
+        """
+        items = list(items)
+        with step_bar(len(items), description, None, "item") as bar:
+            for item in items:
+                yield item
+                bar.update()
 
     def record(
         self,

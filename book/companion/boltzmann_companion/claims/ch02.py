@@ -6,12 +6,6 @@ from boltzmann_companion.claims.checks import Claims, Rows, every
 from boltzmann_companion.rows import where
 
 
-def random_walk(by_dimension: Rows, independent: Rows) -> Claims:
-    """Of random walks and of independent draws, by the dimension."""
-    better = by_dimension[-1]["effective"] > 10 * independent[-1]["effective_exact"]
-    yield "in 50 dimensions the walk is better than importance sampling", better
-
-
 def strength(rows: Rows) -> Claims:
     """Of relaxation times by the factor of all parameters."""
     times = {(row["kernel"], row["factor"]): row["time"] for row in rows}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from boltzmann_companion.claims.checks import Claims, Rows, above, every, of_stored
 from boltzmann_companion.studies.study import WRONG, trusted_rows
 
@@ -36,14 +33,3 @@ def trusted_of_drawn(rows: Rows) -> Claims:
     """Of evaluations of models that were drawn at random, and whose answer is known."""
     right = every(abs(row["value_error"]) <= WRONG for row in trusted_rows(rows))
     yield "every trusted estimate is within a nat of the truth", right
-
-
-def caught_by_modes_alone(rows: Rows) -> list[Mapping[str, Any]]:
-    """Wrong evaluations against which nothing but a run of parallel tempering from a mode of the model's own spoke."""
-    return [
-        row
-        for row in rows
-        if abs(row["value_error"]) > WRONG
-        and row["findings"]
-        and all("starts at a mode" in text for text in row["findings"])
-    ]

@@ -89,23 +89,6 @@ def in_full(rbm: RBM, p_joint: Tensor) -> Figure:
     return figure
 
 
-def experts(votes: Sequence[Tensor], all_v: Tensor) -> Figure:
-    """The votes [N] of the biases and of each hidden unit on the images [N, 4], and below them their sum."""
-    total = torch.stack(list(votes)).sum(0)
-    names = ["biases", *(f"expert {unit}" for unit in range(1, len(votes)))]
-    names.append("$\\ln p^*(\\mathbf{v})$")
-    figure, panels = plt.subplots(len(names), 1, figsize=(6.2, 4.6), sharex=True, sharey=True)
-    for panel, vote, name in zip(panels, [*votes, total], names, strict=True):
-        panel.bar(range(len(all_v)), vote, color=PALETTE[5] if vote is total else PALETTE[0])
-        panel.axhline(0, color="black", linewidth=0.6, linestyle="-")
-        panel.set_ylabel(name, rotation=0, ha="right", va="center")
-        panel.grid(False, axis="x")
-        panel.tick_params(axis="x", length=0)
-    panels[-1].set_xlim(-0.7, 15.7)
-    _image_ticks(panels[-1], all_v)
-    return figure
-
-
 def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
     """Both halves of a step, [2^D, 2^M] and [2^M, 2^D], their product, and the traffic between images."""
     transition = h_given_v @ v_given_h
@@ -143,21 +126,6 @@ def filters(rbm: RBM, image_shape: tuple[int, int]) -> Figure:
     left.set_title(f"filters of the {rbm.num_hidden} hidden units", fontsize=10)
     draw_images(right, torch.sigmoid(rbm.visible_bias)[None], image_shape, 1)
     right.set_title("visible biases", fontsize=10)
-    return figure
-
-
-def components(
-    rbm: RBM, hidden: Tensor, proportions: Tensor, image_shape: tuple[int, int]
-) -> Figure:
-    """Ten hidden states [10, M], the probability [10] of each, and the probabilities of the pixels that each gives."""
-    hidden_shape = _near_square(rbm.num_hidden)
-    heights = [_row_height(hidden_shape), _row_height(image_shape)]
-    figure, (upper, lower) = plt.subplots(2, 1, figsize=(6.8, 2.1), height_ratios=heights)
-    draw_images(upper, hidden, hidden_shape, 10)
-    for k, proportion in enumerate(proportions):
-        place = ((k + 0.5) * (hidden_shape[1] + 1), -0.35)
-        upper.text(*place, f"{100 * proportion:.1f}%", ha="center", va="bottom", fontsize=8)
-    draw_images(lower, rbm.visible_probs(hidden), image_shape, 10)
     return figure
 
 
@@ -210,24 +178,6 @@ def scores(values: Mapping[str, Tensor]) -> Figure:
     axes.set_yticks(range(1, len(values) + 1), list(values))
     axes.set(xlabel="$\\ln p^*(\\mathbf{v})$ in nats")
     axes.grid(False, axis="y")
-    return figure
-
-
-def gaps(normalised: Tensor, unnormalised: Tensor, said: str) -> Figure:
-    """Histograms of ln p_A - ln p_B and of ln p*_A - ln p*_B over the test images [N]."""
-    figure, axes = plt.subplots(figsize=(6.6, 2.9))
-    width = (normalised.max() - normalised.min()).item() / 30
-    for values, face, line, hatch, style, label in [
-        (normalised, PALETTE[0], PALETTE[0], None, "-", "normalised"),
-        (unnormalised, "none", PALETTE[1], "////", "--", "unnormalised"),
-    ]:
-        bins = [values.min().item() + k * width for k in range(32)]
-        look = {"facecolor": face, "hatch": hatch, "edgecolor": line if hatch else "white"}
-        axes.hist(values, bins=bins, linewidth=0.6, label=label, **look)
-        axes.axvline(values.mean().item(), color=line, linestyle=style, linewidth=2)
-    axes.axvline(0, color="black", linestyle=":", linewidth=1.5)
-    axes.set(xlabel=f"{said}, nats per test image", ylabel="test images")
-    axes.legend()
     return figure
 
 

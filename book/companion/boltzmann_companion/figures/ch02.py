@@ -79,27 +79,6 @@ def metropolis(
     return figure
 
 
-def random_walk(by_step: Rows, by_dimension: Rows, independent: Rows) -> Figure:
-    """Effective shares of random walks, against the size of a step and against the dimension; those of independent draws beside them."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2))
-    for key, marker in {"accepted": "o", "effective": "s"}.items():
-        left.loglog(*columns(by_step, "step", key), marker=marker, label=key)
-    left.set(xlabel="standard deviation of a step", ylabel="share")
-    left.legend(fontsize=8)
-    dimensions, walk = columns(by_dimension, "dimension", "effective")
-    look = {"marker": "s", "color": PALETTE[1], "linestyle": "--"}
-    right.loglog(dimensions, walk, label="random walk", **look)
-    for key, color, style, label in [
-        ("effective_exact", PALETTE[2], "-.", "importance"),
-        ("accepted_exact", PALETTE[0], "-", "rejection"),
-    ]:
-        [exact] = columns(independent, key)
-        right.loglog(dimensions, exact, color=color, linestyle=style, label=label)
-    right.set(xlabel="dimensions $D$", ylim=(1e-6, 2))
-    right.legend(fontsize=8)
-    return figure
-
-
 def gibbs(chains: Mapping[str, MarkovChain], target: Tensor) -> Figure:
     """Chains on the eight states of three units, as graphs on a cube whose corners are darker the more probable, and as matrices."""
     corners = all_states(3) @ torch.tensor(_DIRECTIONS).double()

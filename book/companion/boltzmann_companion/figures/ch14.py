@@ -41,16 +41,17 @@ def squares(studies: Mapping[str, Rows]) -> Figure:
     return figure
 
 
-def outcomes(rows: Rows) -> Table:
-    """Evaluations by start and number of steps: how often the bracket holds the truth, and each outcome."""
+def outcomes(studies: Mapping[str, Rows]) -> Table:
+    """Evaluations of each study by start and number of steps: how often the bracket holds the truth, and each outcome."""
     lines = []
-    in_order = sorted(rows, key=lambda row: (STARTS.index(row["start"]), row["steps"]))
-    for (start, steps), members in grouped(in_order, "start", "steps").items():
-        given = Counter(row["outcome"] for row in members)
-        held = sum(row["held"] == "yes" for row in members)
-        numbers = [steps, len(members), held, *(given[name] for name in OUTCOMES)]
-        lines.append([start, *map(format_value, numbers)])
-    heading = ["start", "K", "evaluations", "bracket holds the truth", *OUTCOMES]
+    for name, rows in studies.items():
+        in_order = sorted(rows, key=lambda row: (STARTS.index(row["start"]), row["steps"]))
+        for (start, steps), members in grouped(in_order, "start", "steps").items():
+            given = Counter(row["outcome"] for row in members)
+            held = sum(row["held"] == "yes" for row in members)
+            numbers = [steps, len(members), held, *(given[outcome] for outcome in OUTCOMES)]
+            lines.append([name, start, *map(format_value, numbers)])
+    heading = ["study", "start", "K", "evaluations", "bracket holds the truth", *OUTCOMES]
     return Table(heading, lines)
 
 

@@ -12,7 +12,6 @@ from boltzmann_companion.plots import label_logarithmic, look_of
 from boltzmann_companion.published import LATER_PAPERS, find, load_published
 from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
-from boltzmann_companion.tables import Table, format_value
 
 
 def error_against_cost(rows: Rows, with_published: bool) -> Figure:
@@ -80,20 +79,3 @@ def _published_errors(estimator: str) -> list[tuple[int, float]]:
         for entry in find(load_published(papers=LATER_PAPERS), column=f"{estimator}, RMSE")
         if entry.value is not None
     ]
-
-
-def errors_beside_published(rows: Rows) -> Table:
-    """The published errors on CD25(500), and those of `tempering-error` at as many chain-steps."""
-    ours = {(row["estimator"], row["chain_steps"]): format_value(row["rmse"]) for row in rows}
-    by_ais = dict(_published_errors("AIS"))
-    lines = [
-        [
-            f"{steps:,}",
-            f"{error:.3f}",
-            f"{by_ais[steps]:.3f}",
-            *(ours.get((name, steps), "–") for name in ESTIMATORS),
-        ]
-        for steps, error in _published_errors("RTS")
-    ]
-    heading = ["chain-steps", "RTS, published", "AIS, published"]
-    return Table([*heading, "parallel tempering, ours", "AIS, ours"], lines)

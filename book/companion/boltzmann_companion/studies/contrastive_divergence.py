@@ -116,7 +116,7 @@ def watched_training(
         if epoch in keep:
             kept[epoch] = rbm
 
-    _, errors = train_rbm(train, recipe, seed, dtype=held_out.dtype, on_epoch=look, progress=False)
+    _, errors = train_rbm(train, recipe, seed, dtype=held_out.dtype, on_epoch=look)
     return Course(torch.tensor(epochs), torch.tensor(values), torch.tensor(errors), kept)
 
 
