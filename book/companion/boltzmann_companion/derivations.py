@@ -530,7 +530,6 @@ def digits_of_images(stored: Stored) -> Numbers:
 def dbms(stored: Stored) -> Numbers:
     """Idle units and brackets of the deep Boltzmann machines."""
     follow = stored.row("dbm-log-unnormalized", model="Omniglot DBM")["follow"]
-    yield "idle-share", "fraction", 1 - follow, "units on top of the Omniglot DBM that are idle"
     yield "idle-units", "count", round(1_000 * (1 - follow)), "of its 1,000 units"
     gaps = [row["base_rate_gap"] for row in stored.rows("raise-table-2") if "DBM" in row["model"]]
     yield "DBM-gaps", "nats", ends(gaps), "gaps of the DBMs from the base rates"
