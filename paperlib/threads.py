@@ -94,7 +94,7 @@ def step_bar(
         initial=initial,
         desc=description,
         unit=unit,
-        unit_scale=True,
+        unit_scale=total >= 1_000,
         delay=2,
         # JupyterLab shows what goes to standard error in red
         file=sys.stdout if notebook else None,
