@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -69,15 +70,36 @@ def run_in_threads(
             torch.set_num_threads(threads)
 
 
-def step_bar(total: int, description: str, progress: bool | None, unit: str = "step") -> tqdm:
-    """A progress bar; if `progress` is None, only where standard error is a terminal and the run takes more than two seconds."""
+def in_open_notebook() -> bool:
+    """Whether the running cell is one that a person runs in Jupyter.
+
+    JupyterLab lets a cell ask its reader for input; papermill and nbval, which store or compare what a cell prints, do not.
+    """
+    if "IPython" not in sys.modules:
+        return False
+    kernel = getattr(sys.modules["IPython"].get_ipython(), "kernel", None)
+    return bool(getattr(kernel, "_allow_stdin", False))
+
+
+def step_bar(
+    total: int, description: str, progress: bool | None, unit: str = "step", initial: int = 0
+) -> tqdm:
+    """A progress bar; if `progress` is None, only in a terminal or an open notebook, and if the run takes more than two seconds.
+
+    In a notebook it goes away once it is full, so that it is not saved with the outputs.
+    """
+    notebook = in_open_notebook()
     return tqdm(
         total=total,
+        initial=initial,
         desc=description,
         unit=unit,
-        unit_scale=True,
+        unit_scale=total >= 1_000,
         delay=2,
-        disable=None if progress is None else not progress,
+        # JupyterLab shows what goes to standard error in red
+        file=sys.stdout if notebook else None,
+        leave=not notebook,
+        disable=(False if notebook else None) if progress is None else not progress,
     )
 
 

@@ -4,8 +4,10 @@ import ast
 import json
 import re
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import matplotlib.pyplot as plt
@@ -13,19 +15,29 @@ import nbformat
 import pytest
 import torch
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
-from notebooks import EACH_NOTEBOOK, ROOT, cells_of, nodes_of, notebook, parameters_of
+from notebooks import (
+    EACH_NOTEBOOK,
+    NOTEBOOKS,
+    ROOT,
+    cells_of,
+    nodes_of,
+    notebook,
+    parameters_of,
+)
 
 from boltzmann_companion import chapter as module
 from boltzmann_companion import jupyter, records
 from boltzmann_companion.chapter import open_chapter, read_settings
 from boltzmann_companion.claims.checks import Check
 from boltzmann_companion.columns import Column
+from boltzmann_companion.limits import EVERYWHERE, LIMITS
 from boltzmann_companion.profiles import Profile, get_profile
 from boltzmann_companion.studies.bracket_rows import entries_of
 from boltzmann_companion.studies.bracket_tables import TABLES
 from boltzmann_companion.tables import Record
 from paperlib.datasets import BinaryImages, binary_images
 from paperlib.errors import InputError
+from paperlib.threads import step_bar
 
 PARAMETERS = {"profile": "digits", "seed": 7, "chains": 100}
 
@@ -303,11 +315,11 @@ def test_view_without_a_list_leaves_out_columns_that_no_row_fills():
 
 
 def test_joint_table_has_the_rows_of_this_run_above_the_stored_ones():
-    own = Record(records.load_result("dbm-heating", "paper"), profile="digits")
+    own = Record(records.load_result("dbm-control-variate", "paper"), profile="digits")
     own["rows"] = [own["rows"][0] | {"model": "mine"}]
     table = opened().joint_table(own, model="Omniglot DBM")
     assert [row[0] for row in table.rows] == ["mine", "Omniglot DBM"]
-    assert table.source.count("dbm-heating.json") == 4  # text and address, of either record
+    assert table.source.count("dbm-control-variate.json") == 4  # text and address, of either record
     assert len(opened().joint_table(own).rows) == 3
     # at the papers' size, and without a stored record, there is nothing to set below
     for alone in (own | {"profile": "paper"}, own | {"name": "no-such"}):
@@ -458,6 +470,13 @@ def test_settings_have_readable_folders_that_differ():
         ("16-tempering-and-bennetts-ratio", {"max_chain_steps": 100}, "at least 2000, the small"),
         ("04-importance-sampling-and-ais", {"repetitions": 1}, "repetitions: expected at least 2"),
         ("06-full-size-rbms", {"schedule_fraction": 2.0}, "schedule_fraction: expected at most 1"),
+        ("05-exact-partition-functions", {"num_chains": 1}, "num_chains: expected at least 2"),
+        ("06-full-size-rbms", {"num_chains": 1}, "num_chains: expected at least 2"),
+        ("06-full-size-rbms", {"max_runs": 9}, "max_runs: expected at least 10"),
+        ("09-control-variates", {"num_images": 1}, "num_images: expected from 10 to 358"),
+        ("09-control-variates", {"num_images": 359}, "num_images: expected from 10 to 358"),
+        ("10-deep-boltzmann-machines", {"max_k": 9}, "max_k: expected at least 10"),
+        ("10-deep-boltzmann-machines", {"test_images": 5000}, "test_images: expected at most 359"),
     ],
 )
 def test_a_parameter_with_which_a_chapter_cannot_go_on_is_refused(chapter, changes, told):
@@ -470,11 +489,31 @@ def test_a_parameter_with_which_a_chapter_cannot_go_on_is_refused(chapter, chang
     [
         ("16-tempering-and-bennetts-ratio", {"repeats": 2, "max_chain_steps": 2_000}),
         ("04-importance-sampling-and-ais", {"repetitions": 2}),
-        ("06-full-size-rbms", {"schedule_fraction": 1.0, "num_chains": 1}),
+        ("06-full-size-rbms", {"schedule_fraction": 1.0, "num_chains": 2, "max_runs": 10}),
+        ("09-control-variates", {"num_images": 10}),
+        ("10-deep-boltzmann-machines", {"max_k": 10, "test_images": 359}),
     ],
 )
 def test_the_least_with_which_it_can_is_not(chapter, changes):
     assert not of_book(chapter, **changes).as_given
+
+
+def test_every_limit_is_of_a_parameter_that_a_chapter_has():
+    """Otherwise a parameter that is renamed would lose its limit."""
+    of_chapters = {path.stem: set(parameters_of(path)) for path in NOTEBOOKS}
+    for name, limits in LIMITS.items():
+        assert set(limits) <= of_chapters[name]
+    assert set(EVERYWHERE) <= set.union(*of_chapters.values())
+
+
+def test_an_open_notebook_shows_progress_and_one_that_is_executed_does_not(monkeypatch, capsys):
+    for asks in (False, True):
+        shell = SimpleNamespace(kernel=SimpleNamespace(_allow_stdin=asks))
+        monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
+        with step_bar(2, "runs", None) as bar:
+            assert bar.disable is not asks
+            assert bar.disable or (bar.fp is not sys.stderr and not bar.leave)
+    capsys.readouterr()
 
 
 def test_below_numbers_that_depend_on_the_processor_it_is_named():

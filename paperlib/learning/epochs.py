@@ -14,6 +14,7 @@ from tqdm import tqdm
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.resumable import Checkpoint, State
+from paperlib.threads import step_bar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -115,13 +116,9 @@ def train_in_epochs(
         checkpoint.save(state.stored())
     else:
         state = TrainingState.restored(stored, device)
-    with tqdm(
-        total=num_epochs * updates_per_epoch,
-        initial=state.epochs_done * updates_per_epoch,
-        unit="update",
-        desc=label,
-        disable=None if progress is None else not progress,
-    ) as bar:
+    updates = num_epochs * updates_per_epoch
+    done = state.epochs_done * updates_per_epoch
+    with step_bar(updates, label, progress, "update", done) as bar:
         for epoch in range(state.epochs_done + 1, num_epochs + 1):
             run_epoch(state, epoch, bar)
             state.epochs_done = epoch

@@ -32,6 +32,7 @@ from boltzmann_companion import kind_wanted
 from boltzmann_companion.claims.checks import OWN_SETTINGS, Answer, Check, in_full
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.jupyter import explain_outputs
+from boltzmann_companion.limits import limit_of, require_within
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import (
@@ -53,11 +54,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Parameters that count repeats whose spread is shown, by chapter.
-_REPEATS = {
-    "04-importance-sampling-and-ais": "repetitions",
-    "16-tempering-and-bennetts-ratio": "repeats",
-}
 _AFTER_A_MOVE = (
     "moved, by a mistake or on purpose (then `make refresh`, and a line in CHANGELOG.md):"
 )
@@ -310,7 +306,7 @@ class Chapter:
         >>> profile, seed = "digits", 2008
         >>> chapter = open_chapter("13-reproduction-report", globals())
         >>> column = {"label": "model", "unit": ""}
-        >>> own = {"name": "dbm-heating", "profile": "digits", "columns": {"model": column},
+        >>> own = {"name": "dbm-control-variate", "profile": "digits", "columns": {"model": column},
         ...        "rows": [{"model": "mine"}], "provenance": {"command": "mine.py"}}
         >>> [row[0] for row in chapter.joint_table(Record(own), model="MNIST DBM").rows]
         ['mine', 'MNIST DBM']
@@ -485,8 +481,6 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
         if key != "profile" and at_size(parameters[key], size.name) != at_size(value, size.name)
     }
     chapter = Chapter(name, size, in_force, own, committed)
-    for key, value in own.items():
-        _require_possible(chapter, key, value)
     explain_outputs(own)
     if size.name == "digits":
         torch.set_num_threads(1)
@@ -496,6 +490,8 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     except InputError as error:
         told = str(error).removesuffix(".")
         raise InputError(f'{told}; without these images, write profile = "digits"') from error
+    for key, value in own.items():
+        require_within(key, value, limit_of(name, key), size, chapter.settings)
     return chapter
 
 
@@ -517,23 +513,6 @@ def _require_parameter(
             wanted = "a number above 0" if alone else "numbers above 0"
     if wanted:
         raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {usual!r}")
-
-
-def _require_possible(chapter: Chapter, name: str, value: Any) -> None:
-    """Raise if a parameter is of the right kind, but the chapter could not go on with it."""
-    numbers = [] if value is None else _numbers_in(value)
-    if name == _REPEATS.get(chapter.name) and any(number < 2 for number in numbers):
-        raise InputError(
-            f"{name}: expected at least 2, since the spread of the repeats is shown, got {value!r}"
-        )
-    if name == "schedule_fraction" and any(number > 1 for number in numbers):
-        raise InputError(f"{name}: expected at most 1, the whole schedule, got {value!r}")
-    if name == "max_chain_steps" and numbers:
-        least = min(chapter.settings["budgets"])
-        if max(numbers) < least:
-            raise InputError(
-                f"{name}: expected at least {least}, the smallest of the budgets, got {value!r}"
-            )
 
 
 def _numbers_in(value: Any) -> list[Any]:

@@ -512,60 +512,27 @@ def control_variates(stored: Stored) -> Numbers:
     few = stored.column("control-variate-few-steps", "reduction")
     falls = sum(factor > 1 for factor in few.values())
     yield "falls-with-few-steps", "count", falls, "models whose variance falls with ten steps"
-    design = {row["design"]: row["controlled"] for row in stored.rows("control-variate-sampling")}
-    plain = design.pop("at random")
-    lower = [1 - error / plain for error in design.values()]
-    yield "groups-lower", "fraction", ends(lower), "by how much choosing by group lowers the error"
 
 
 @derived
 def digits_of_images(stored: Stored) -> Numbers:
     """How much log-probabilities of MNIST's digits differ."""
-    explained = stored.column("digit-classes", "explained").values()
     easier = stored.column("digit-classes", "first_images").values()
     apart = stored.column("digit-classes", "one_minus_eight").values()
-    yield (
-        "explained-by-digit",
-        "fraction",
-        ends(list(explained)),
-        "variance that the digit explains",
-    )
     yield "first-images-easier", "nats", ends(list(easier)), "MNIST's first hundred less all images"
     yield "ones-over-eights", "nats", ends(list(apart)), "ones less eights"
 
 
 # ---- deep Boltzmann machines
 
-BOTH_LAYERS = "base rates of v and h2"
-
-
-def from_start(stored: Stored, model: str, start: str) -> Row:
-    """A DBM's bracket with 10,000 steps."""
-    return stored.row("dbm-starts", model=model, start=start, steps=10_000)
-
 
 @derived
 def dbms(stored: Stored) -> Numbers:
-    """Starts, idle units and brackets of the deep Boltzmann machines."""
+    """Idle units and brackets of the deep Boltzmann machines."""
     follow = stored.row("dbm-log-unnormalized", model="Omniglot DBM")["follow"]
-    yield "idle-share", "fraction", 1 - follow, "units on top of the Omniglot DBM that are idle"
     yield "idle-units", "count", round(1_000 * (1 - follow)), "of its 1,000 units"
-    for model in ("MNIST DBM", "Omniglot DBM"):
-        name = model.replace(" ", "-")
-        both, pixels, uniform = (
-            from_start(stored, model, start)
-            for start in (BOTH_LAYERS, "base rates of v", "uniform")
-        )
-        behind = both["log_z"] - uniform["log_z"]
-        yield f"behind-{name}", "nats", behind, f"{model}: ln Z from both layers less uniform"
-        errors = math.hypot(pixels["gap_error"], both["gap_error"])
-        apart = (pixels["gap"] - both["gap"]) / errors
-        what = f"{model}: gap from v alone less from both layers, in standard errors"
-        yield f"layers-apart-{name}", "standard errors", apart, what
     gaps = [row["base_rate_gap"] for row in stored.rows("raise-table-2") if "DBM" in row["model"]]
     yield "DBM-gaps", "nats", ends(gaps), "gaps of the DBMs from the base rates"
-    heating = [abs(row["difference"]) for row in stored.rows("dbm-heating")]
-    yield "heating-off", "nats", max(heating), "heating and importance sampling apart, at most"
     bracket = stored.row("tempering-brackets", model="Omniglot DBN")
     for steps in (10_000, 100_000):
         place = {"model": "Omniglot DBN", "start": "uniform", "steps": steps}

@@ -1,4 +1,4 @@
-"""Figures of chapter 06: samples, estimates against runs, mixtures beside RBMs, and how often intervals hold the truth."""
+"""Figures of chapter 06: samples, mixtures beside RBMs, and how often intervals hold the truth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.figures import ch05
 from boltzmann_companion.players.frames import frame_player
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.plots import PALETTE, draw_images
@@ -62,12 +61,6 @@ def samples(
         draw_images(axes, images, image_shape, columns=4)
         axes.set_title(name, fontsize=9)
     return figure
-
-
-def more_runs(points: Rows) -> Figure:
-    """A panel for each model: ln Z less that of its last row, the one with the most runs."""
-    most = {model: own[-1]["log_z"] for model, own in by_model(points).items()}
-    return ch05.more_runs(points, most, "$\\ln \\hat Z$ less that of most runs, nats")
 
 
 def mixtures(rows: Rows) -> Figure:

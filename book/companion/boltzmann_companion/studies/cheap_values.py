@@ -11,7 +11,6 @@ from torch import Tensor
 
 from boltzmann_companion.recipes import Model, model_path, recipe
 from boltzmann_companion.rows import by_blocks
-from paperlib.errors import InputError
 from paperlib.estimators import control_variate_mean
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
@@ -62,12 +61,6 @@ def bias_of_estimated_alpha(
             }
         )
     return kappa, rows
-
-
-def require_images(count: int, total: int) -> None:
-    """Raise unless a reader's number of images leaves a choice among all of them, and fills ten groups of about the same size."""
-    if not 10 <= count < total:
-        raise InputError(f"num_images: expected from 10 to {total - 1} of {total}, got {count}")
 
 
 def coverage_row(means: Tensor, errors: Tensor, everything: Tensor, exact: float) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -30,7 +29,6 @@ from paperlib.estimators import PartitionEstimate, exact_log_z
 from paperlib.estimators.bracket import Bracket
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM
-from paperlib.numerics import log_mean_exp
 
 # AIS and its bracket for each model, start and number of distributions, in increasing order.
 Runs: TypeAlias = Mapping[tuple[str, str, int], tuple[PartitionEstimate, Bracket]]
@@ -128,50 +126,6 @@ def change_row(of: DeepModel, log_f: Tensor, chosen: Tensor) -> dict[str, Any]:
         "images": len(chosen),
         "ais_change": change.mean().item(),
         "raise_change": (change.mean() - change[chosen].mean()).item(),
-    }
-
-
-def heating_row(
-    of: DeepModel,
-    betas: Sequence[float],
-    log_w: Tensor,
-    log_z_start: float,
-    log_f: Tensor,
-    exact: float | None,
-) -> dict[str, Any]:
-    """The log-weights of the heating [N, chains] beside ln p*(v) by importance sampling [N]."""
-    heating = log_mean_exp(log_w) + log_z_start
-    difference = heating - log_f
-    return {
-        "model": of.name,
-        "steps": len(betas) - 1,
-        "importance": log_f.mean().item(),
-        "heating": heating.mean().item(),
-        "difference": difference.mean().item(),
-        "error": difference.std().item() / math.sqrt(len(log_f)),
-        "exact": exact,
-        "spread": log_w.std(1).mean().item(),
-    }
-
-
-def start_row(
-    of: DeepModel,
-    start: str,
-    steps: int,
-    above: PartitionEstimate,
-    found: Bracket,
-    exact: float | None,
-) -> dict[str, Any]:
-    """An estimate of ln Z and its bracket, beside the exact ln Z."""
-    return {
-        "model": of.name,
-        "start": start,
-        "steps": steps,
-        "log_z": above.log_z,
-        "spread": above.log_weights.std().item(),
-        "effective": above.effective_sample_size,
-        "exact": exact,
-        **point_of(found),
     }
 
 
