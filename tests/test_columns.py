@@ -89,12 +89,7 @@ def test_settings_are_read_by_their_chapter(path):
         if isinstance(node.slice, ast.Constant)
     }
     settings = yaml.safe_load(path.read_text())
-    # names chosen by a condition are not constants: chapter 7's way to learn a third layer, chapter 8's largest K
-    assert settings.keys() - read <= {
-        "third_layer",
-        "third_layer_transposed",
-        "max_k",
-        "max_k_small",
-    }
+    # names chosen by a condition are not constants: chapter 8's largest K
+    assert settings.keys() - read <= {"max_k", "max_k_small"}
     assert read <= settings.keys()
     assert all(values.keys() <= {"digits", "paper"} for values in settings.values())

@@ -83,7 +83,7 @@ MUTANTS = [
         "CD's learning rate larger by a tenth",
         "07",
         "learning/contrastive_divergence.py: step, negative_step = «→1.1 * »rate / len(batch), «→1.1 * »rate / len(visible)",
-        "three layers",
+        "CD-1",
     ),
     Mutant(
         "RAISE's standard error divided by 1.3",

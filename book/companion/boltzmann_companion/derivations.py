@@ -372,6 +372,8 @@ def second_layer(stored: Stored) -> Numbers:
     gain = above["ladder"] - below["ladder"]
     yield "second-layer-gain", "nats", gain, "the MNIST DBN less mnistCD25-500"
     yield "second-layer-gain-error", "nats", math.hypot(*half), "its 95 % error"
+    error = math.hypot(*half) / 1.96
+    yield "second-layer-gain-std-error", "nats", error, "its standard error"
     printed = printed_numbers(stored)
     dbn, rbm = "raise2015/table-2/mnist-dbn/uniform", "raise2015/table-1/mnistcd25-500/base-rate"
     for name in ("RAISE", "AIS"):

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from boltzmann_companion.claims.checks import Claims, Rows
 from boltzmann_companion.rows import grouped
-
-
-def undamped_updates(stable: Tensor) -> Claims:
-    """Of the largest stable steps of vectors that cycle without damping [N]."""
-    claim = (
-        "undamped, most of the vectors that never converge have a fixed point that needs no damping"
-    )
-    yield claim, (stable > 1).double().mean().item() > 0.5 if len(stable) else None
 
 
 def poor_q(rows: Rows) -> Claims:

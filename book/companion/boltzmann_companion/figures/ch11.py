@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise, product
 from typing import Any
 
@@ -16,12 +16,10 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.traces import trace_player
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, draw_layer, join
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_layer, join
 from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.small_inference import (
-    gaussian_truth,
     log_normal,
-    mean_and_variance,
     two_modes,
 )
 from paperlib.variational.sparse_coding import BinarySparseCoding
@@ -79,22 +77,6 @@ def _lateral(axes: Axes, layer: Places, **look: Any) -> None:
     _connect(axes, [(layer[0], layer[-1])], PALETTE[1], bend=-0.45, **look)
 
 
-def sparse_codes(weights: Tensor, codes: Tensor, energies: Sequence[float]) -> Figure:
-    """Columns [25, M] of a dictionary of 5 x 5 patches, the energies on the way, and the codes [N, M] of 40 patches."""
-    use = codes.abs().sum(0).argsort(descending=True)
-    atoms = weights.T[use]
-    ratios = [1.1, 1, 1.1]
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(7.4, 2.9), width_ratios=ratios)
-    draw_images(left, 0.5 + 0.5 * atoms / atoms.abs().amax(1, keepdim=True), (5, 5), 6)
-    middle.plot(range(1, len(energies) + 1), energies)
-    middle.set(xlabel="half-round", ylabel="energy in nats per patch")
-    shown = torch.where(codes == 0, math.nan, codes)[:40, use]
-    right.imshow(shown, cmap="PuOr", vmin=-1.5, vmax=1.5, aspect="auto")
-    right.set(xlabel="unit", ylabel="patch")
-    right.grid(False)
-    return figure
-
-
 def two_directions(rows: Rows, line: Tensor) -> Figure:
     """Two modes on a line, one panel for each separation, and the Gaussians fitted to them."""
     separations, names = grouped(rows, "separation"), list(grouped(rows, "divergence"))
@@ -138,41 +120,6 @@ def damping_player(
     limits = (math.floor(max(lowest, goal - 30)), math.ceil(goal + 0.5))
     title = "Damped block updates of mean field on one visible vector"
     return trace_player(runs, exact_means, goal, limits, title)
-
-
-def gaussian_posterior(
-    points: Tensor,
-    log_table: Tensor,
-    history: Sequence[tuple[Tensor, Tensor]],
-    w: Tensor,
-    seen: float,
-) -> Figure:
-    """Contours of a posterior [X, X] and of its factorial q, the path of the means, and q(h_1) [X] at the start, after 1 and 40 updates."""
-    corners = []
-    for (_, old_2), (new_1, new_2) in pairwise(history):
-        x, *turn = (mean_and_variance(points, q)[0] for q in (new_1, old_2, new_2))
-        corners += [(x, y) for y in turn]
-    exact_mean, covariance = gaussian_truth(w, seen)
-    marginal = torch.distributions.Normal(exact_mean[0], covariance[0, 0].sqrt())
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3))
-    levels = [math.exp(-2), math.exp(-0.5)]
-    q1, q2 = history[-1]
-    factorial = torch.outer(q1 / q1.max(), q2 / q2.max())
-    tables = ((log_table - log_table.max()).exp(), factorial)
-    for number, table in enumerate(tables):
-        look = {"colors": PALETTE[number], "linestyles": LINE_STYLES[number]}
-        left.contour(points, points, table.T, levels, **look)
-    look = {"color": "black", "linewidth": 0.8, "marker": ".", "markersize": 3, "linestyle": "-"}
-    left.plot(*zip(*corners, strict=True), **look)
-    left.set(xlim=(-1.2, 2.8), ylim=(-2.4, 2.6), xlabel="$h_1$", ylabel="$h_2$")
-    for number, (update, label) in enumerate(((0, "start"), (1, "1 update"), (40, "40 updates"))):
-        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
-        right.plot(points, history[update][0], label=label, **look)
-    density = marginal.log_prob(points).exp()
-    right.plot(points, density, color="black", linestyle=":", label="exact marginal")
-    right.set(xlim=(-4, 4), ylim=(-0.05, 1.3), xlabel="$h_1$", ylabel="density")
-    right.legend(loc="upper center", ncols=2)
-    return figure
 
 
 def learned_densities(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -10,7 +9,6 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import recipe
 from boltzmann_companion.records import load_result
@@ -20,8 +18,8 @@ from paperlib.annealing import BaseRatePath
 from paperlib.estimators import PartitionEstimate
 from paperlib.estimators.dbn_bound import DBNBoundEstimate
 
-# Averages of the bound and of ln p(v) before each step, by the RBM below and the start of the second layer.
-Courses: TypeAlias = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
+# Averages of the bound, of its gap and of ln p(v) before each step, by the RBM below and the start of the second layer.
+Courses: TypeAlias = Mapping[tuple[str, str], Sequence[Sequence[float]]]
 
 
 def paper_betas(share: float) -> Tensor:
@@ -61,7 +59,7 @@ def course_rows(
             "start": start,
             "step": step,
             "bound": course[step][0],
-            "truth": course[step][1],
+            "truth": course[step][2],
             "rbm": own[name],
             "ceiling": ceilings[name],
         }
@@ -91,35 +89,3 @@ def side_columns(side: str, result: PartitionEstimate) -> dict[str, Any]:
         f"{side}_effective": result.effective_sample_size,
         f"{side}_warned": "yes" if result.warnings else "no",
     }
-
-
-def draw_rows(name: str, estimate: DBNBoundEstimate, counts: Sequence[int]) -> list[dict[str, Any]]:
-    """How the bound scatters if its draws are dealt out to sets with so many for each image."""
-    draws = estimate.expected_log_joint  # [N, M]
-    fixed = estimate.entropy.mean().item() - estimate.log_z
-    per_draw = math.sqrt(draws.var(1).mean().item())
-    rows = []
-    for count in counts:
-        averages = draws.view(len(draws), -1, count).mean((0, 2)) + fixed
-        rows.append(
-            {
-                "model": name,
-                "draws": count,
-                "bound": averages[0].item(),
-                "scatter": averages.std().item() if len(averages) > 1 else None,
-                "predicted": per_draw / math.sqrt(len(draws) * count),
-                "between_images": estimate.std_error,
-            }
-        )
-    return rows
-
-
-def overfitting(rows: Rows) -> dict[str, tuple[float, float]]:
-    """Train minus test by model: of the RBM's average, and of the bound."""
-    by_model = {row["model"]: row for row in rows}
-    names = [name.removeprefix("Test ") for name in by_model if name.startswith("Test ")]
-    gaps = {}
-    for name in names:
-        train, test = by_model[f"Train {name}"], by_model[f"Test {name}"]
-        gaps[name] = train["rbm"] - test["rbm"], train["bound"] - test["bound"]
-    return gaps

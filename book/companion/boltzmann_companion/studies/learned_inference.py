@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from paperlib.numerics import all_states, log_mean_exp, seeded_generator, softplus
+from paperlib.numerics import all_states, log_mean_exp, softplus
 from paperlib.variational import (
     RecognitionWeights,
     ascend,
     evidence_lower_bound,
     kl_divergence,
-    sleep_step,
 )
 from paperlib.variational.mean_field import MeanFieldTrace
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
@@ -79,14 +78,6 @@ def _log_q_table(logits: Tensor) -> Tensor:
     return logits @ all_states(logits.shape[-1]).T - softplus(logits).sum(-1, keepdim=True)
 
 
-def trained_by_sleep(model: SigmoidBeliefNet, rate: float, seed: int) -> RecognitionWeights:
-    """A network after 2,000 sleep steps, whose rate falls to zero."""
-    q, draws = no_opinion(model.num_visible, model.num_hidden), seeded_generator(seed)
-    for step in range(2_000):
-        q = sleep_step(model, q, 50, rate * (1 - step / 2_000), draws)
-    return q
-
-
 def trained_by_bound(model: SigmoidBeliefNet, v: Tensor) -> RecognitionWeights:
     """The network with the best average bound over visible vectors [N, D]."""
     start = no_opinion(model.num_visible, model.num_hidden)
@@ -113,13 +104,3 @@ def directed_row(errors: Tensor, of_rbm: Tensor) -> Row:
         "rbm": of_rbm.mean(),
         "rbm_error": of_rbm.std() / math.sqrt(len(of_rbm)),
     }
-
-
-def start_rows(remaining: Mapping[str, Sequence[Tensor]]) -> list[Row]:
-    """For each start what the bound has still to gain, [N] after each update, in millinats, and when less than one is left."""
-    rows = []
-    for name, values in remaining.items():
-        zero, one, two, *_ = (1e3 * value.mean() for value in values)
-        updates = (torch.stack(list(values)) > 1e-3).sum(0).double().mean()
-        rows.append({"start": name, "zero": zero, "one": one, "two": two, "updates": updates})
-    return rows

@@ -1,4 +1,4 @@
-"""Parts of the small experiments of chapters 11 and 12 that are not the point of the page: bounds in three forms, fits by quadrature, patches."""
+"""Parts of the small experiments of chapter 11 that are not the point of the page: bounds in three forms, fits by quadrature."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.tables import significant
-from paperlib.datasets import load_digits
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import all_states, seeded_generator
-from paperlib.variational import block_mean_field, evidence_lower_bound, kl_divergence, mean_field
+from paperlib.variational import evidence_lower_bound, kl_divergence, mean_field
 from paperlib.variational.sparse_coding import BinarySparseCoding
 
 
@@ -124,48 +123,6 @@ def twin_row(coupling: float, pair: BinarySparseCoding, v: Tensor) -> dict[str, 
     }
 
 
-def damping_row(
-    model: BinarySparseCoding, v: Tensor, step: float, log_evidence: Tensor
-) -> dict[str, Any]:
-    """How block updates with a step end on visible vectors [N, D] whose ln p(v) [N] is known."""
-    damped = block_mean_field(model, v, step, max_updates=300, tolerance=1e-6)
-    moved = damped.iterates.diff(dim=0).abs().amax(-1) > 1e-6
-    return {
-        "step": step,
-        "converged": damped.converged.double().mean(),
-        "fell": (damped.bounds.diff(dim=0) < -1e-9).any(0).double().mean(),
-        "updates": moved.sum(0)[damped.converged].double().median(),
-        "gap": (log_evidence - damped.lower_bound).mean(),
-    }
-
-
-def mean_and_variance(points: Tensor, q: Tensor) -> tuple[float, float]:
-    """Of a density on an evenly spaced grid [X]."""
-    spacing = (points[1] - points[0]).item()
-    mean = spacing * (q * points).sum()
-    return mean.item(), (spacing * (q * (points - mean) ** 2).sum()).item()
-
-
-def gaussian_truth(w: Tensor, seen: float) -> tuple[Tensor, Tensor]:
-    """Mean [2] and covariance [2, 2] of the posterior of the linear Gaussian model."""
-    covariance = torch.linalg.inv(torch.eye(2).double() + torch.outer(w, w))
-    return seen * covariance @ w, covariance
-
-
-def gaussian_rows(
-    points: Tensor, factors: tuple[Tensor, Tensor], w: Tensor, seen: float
-) -> list[dict[str, Any]]:
-    """Rows of `inference-gaussian`: moments of the exact posterior and of the factors [X] of mean field, on a grid [X]."""
-    exact_mean, covariance = gaussian_truth(w, seen)
-    of_factors = zip(*(mean_and_variance(points, q) for q in factors), strict=True)
-    exact = {"mean": exact_mean, "variance": covariance.diagonal()}
-    return [
-        {"quantity": f"{name} of $h_{unit + 1}$", "exact": truths[unit], "mean_field": found[unit]}
-        for (name, truths), found in zip(exact.items(), of_factors, strict=True)
-        for unit in range(2)
-    ]
-
-
 def random_counters(units: int, noise: float, seed: int) -> Iterator[BinarySparseCoding]:
     """Ten models of one visible variable with random columns, from 0 to 3, by turns with the noise 1 and with this noise."""
     for number in range(10):
@@ -194,10 +151,3 @@ def learned_row(
         "weights": " ".join(map(significant, model.weights[0].sort().values.tolist())),
         "learned_noise": model.precision.item() ** -0.5,
     }
-
-
-def digit_patches(number: int, seed: int) -> Tensor:
-    """So many of the 5 x 5 patches of the grey digits, [N, 25]."""
-    images = load_digits().train.double().view(-1, 8, 8)
-    patches = images.unfold(1, 5, 1).unfold(2, 5, 1).reshape(-1, 25)
-    return patches[torch.randperm(len(patches), generator=seeded_generator(seed))[:number]]
