@@ -101,7 +101,7 @@ MUTANTS = [
         "the uniform start in place of the base rates",
         "08",
         'annealing/rbm_paths.py: bias = bias_at_start("visible_bias", «visible_bias→None», rbm.visible_bias)',
-        "at the largest K every bracket is closed",
+        "effective AIS runs",
     ),
     Mutant(
         "one step less",

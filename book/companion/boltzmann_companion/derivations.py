@@ -16,7 +16,7 @@ from scipy.special import chdtrc, fdtri
 from boltzmann_companion.claims.checks import Row, Stored
 from boltzmann_companion.claims.conclusions import agree
 from boltzmann_companion.rows import by_model
-from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, effective_chains, verdict_of
+from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, verdict_of
 from boltzmann_companion.studies.open_brackets import bracket_reading
 from boltzmann_companion.studies.same_recipe import PRINTED, lengths_of_row
 from boltzmann_companion.studies.study import holds_truth, trusted_rows
@@ -451,28 +451,17 @@ def brackets(stored: Stored) -> Numbers:
             yield name, "count", count, f"brackets from {start.replace('_', ' ')}: {verdict}"
     within = sum(abs(row["base_rate_gap"]) <= 0.5 for row in rows)
     yield "within-half", "count", within, "gaps from the base rates within half a nat"
-    few = sum(effective_chains(row["uniform_ais_error"]) < 9 for row in rows)
-    yield (
-        "uniform-few-chains",
-        "count",
-        few,
-        "models with fewer than nine effective chains, uniform",
-    )
     gap = max(row["uniform_gap"] for row in rows)
     yield "widest-uniform-gap", "nats", gap, "the widest gap from uniform pixels"
     others = sorted(row["base_rate_raise"] - row["csl"] for row in rows)[1:]
     yield "CSL-short", "nats", ends(others), "CSL below RAISE from the base rates, on all but one"
     yield "CSL-short-models", "count", len(others), "models of that range"
-    off = next(row["csl"] - row["exact"] for row in rows if row["model"] == "mnistPCD-20")
-    yield "CSL-off", "nats", off, "CSL less the exact value of mnistPCD-20"
     tens = sum(row["base_rate_ais"] - row["csl"] > 10 for row in rows)
     yield "CSL-tens", "count", tens, "models on which CSL is more than ten nats below AIS"
     peak = max(stored.rows("raise-figure-5"), key=lambda row: row["raise"] - row["exact"])
     yield "highest-RAISE", "nats", peak["raise"] - peak["exact"], "RAISE at its highest less exact"
     yield "highest-RAISE-steps", "count", peak["steps"], "the number of steps there"
     curve = figure_3(stored, "mnistCD1-500", "base rates")
-    moved = curve[-1]["ais"] - curve[-2]["ais"]
-    yield "AIS-moved", "nats", moved, "AIS on mnistCD1-500: 100,000 less 10,000 steps"
     share = curve[-1]["effective_sample_size"] / 5_000
     yield "AIS-counts", "fraction", share, "effective share of its 5,000 chains"
     printed = printed_numbers(stored)
@@ -958,9 +947,7 @@ def verdict_words(stored: Stored) -> Numbers:
         name = f"verdict-{model.replace(' ', '-')}-{start.replace('_', '-')}"
         yield name, "", verdict_of(deep[model], start), f"{model}, {start.replace('_', ' ')}"
     for model, steps in (
-        ("omniPCD-1000", 10_000),
         ("omniPCD-1000", 100_000),
-        ("mnistCD1-500", 10_000),
         ("mnistCD1-20", 1_000),
         ("mnistCD1-20", 10_000),
     ):

@@ -1,4 +1,4 @@
-"""What chapter 8 claims: of RAISE by enumeration, of the brackets of its figures, and of a model with a bad mode."""
+"""What chapter 8 claims: of RAISE by enumeration, of the brackets on digits, and of models with a bad mode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def exact_weights(expected: Mapping[int, tuple[Tensor, Tensor, Tensor]]) -> Clai
         for p_ann, mean, mean_log in expected.values()
     )
     counts = ", ".join(map(str, expected))
-    yield f"K = {counts}: E[w] = p_ann(v) and E[ln w] < ln p_ann(v), for all 64 v", theorem
+    yield f"K = {counts}: E[w] = p_ann(v) and E[ln w] < ln p_ann(v), for every v", theorem
 
 
 def brackets_close(rows: Rows, images: int, tolerance: float) -> Claims:
@@ -63,19 +63,3 @@ def lost_mode(bracket: Bracket, exact: float, tolerance: float) -> Claims:
     too_high = above(bracket.lower.mean, exact + 10, bracket.lower.test_set_std_error)
     claim = "AIS and RAISE agree, on a value that is too high by more than 10 nats"
     yield claim, every([_closed(verdict), too_high])
-
-
-def less_exact(table: Rows) -> list[str]:
-    """What RAISE from the base rates is off by, for the models of `raise-table-1` that are enumerated."""
-    return [
-        f"{row['model']}: RAISE from the base rates less the exact value: "
-        f"{row['base_rate_raise'] - row['exact']:+.1f} nats"
-        for row in table
-        if row["exact"] is not None
-    ]
-
-
-def csl_below(table: Rows) -> str:
-    """For how many models of `raise-table-1` CSL is the lower one of the two."""
-    below = sum(row["csl"] < row["base_rate_raise"] for row in table)
-    return f"CSL below RAISE from the base rates: {below} of {len(table)} models"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,17 +15,13 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.figures.brackets import (
     draw_bracket,
-    draw_models,
     frame_brackets,
     second_smallest,
 )
 from boltzmann_companion.players.brackets import bracket_player
 from boltzmann_companion.players.page import Player
-from boltzmann_companion.players.particles import particle_player, particle_run
-from boltzmann_companion.plots import LINE_STYLES, arrow_of, draw_images
-from boltzmann_companion.rows import by_model, columns, where
-from boltzmann_companion.studies.bracket_tables import STARTS
-from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
+from boltzmann_companion.plots import arrow_of, draw_images
+from boltzmann_companion.rows import columns
 from boltzmann_companion.tables import Table
 
 
@@ -86,45 +81,13 @@ def _draw_scheme(axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def melting(line: TwoBumpPath, runs: Mapping[str, Particles]) -> Player:
-    """A player for reverse chains on a line, each run from one place."""
-    return particle_player(
-        [
-            particle_run(label, run.betas, run.places, run.log_weights, _captions(line, run))
-            for label, run in runs.items()
-        ],
-        line.log_density(0.0),
-        line.log_density(1.0),
-        "Twelve reverse chains from a test point back to the start",
-        "RAISE",
-    )
-
-
-def _captions(line: TwoBumpPath, run: Particles) -> list[str]:
-    """For how many chains the largest weights count at each moment, and the estimate at the last."""
-    number = run.places.shape[1]
-    means = run.log_weights.logsumexp(1) - math.log(number)
-    counts = 1 / run.log_weights.softmax(1).square().sum(1)
-    captions = [
-        f"beta = {beta:.2f}: the largest weights count as {count:.1f} of {number} chains"
-        for beta, count in zip(run.betas, counts.tolist(), strict=True)
-    ]
-    exact = line.log_density(1.0)[run.places[0, 0]]
-    captions[-1] += f"; ln p of the point: {means[-1]:.2f} by RAISE, {exact:.2f} exactly".replace(
-        "-", "−"
-    )
-    return captions
-
-
-def sums_of_weights(
-    steps: Sequence[int], right: Sequence[float], printed: Sequence[float]
-) -> Table:
-    """Sums of the mean weights with the kernel of equation 12 and with the one that is printed, for these numbers of steps."""
+def sums_of_weights(sums: Mapping[int, tuple[float, float]]) -> Table:
+    """Sums of the mean weights with the kernel of equation 12 and with the one that is printed, by the number of steps."""
     return Table(
         ["$K$", "$\\widetilde T_{k+1}$", "$\\widetilde T_k$, as printed"],
         [
-            [f"{k:,}", f"{one:.2f}", f"{other:,.{2 if other < 10 else 0}f}"]
-            for k, one, other in zip(steps, right, printed, strict=True)
+            [f"{steps:,}", f"{right:.2f}", f"{printed:,.2f}"]
+            for steps, (right, printed) in sums.items()
         ],
     )
 
@@ -141,48 +104,6 @@ def wedge(rows: Rows) -> Player | None:
     ]
     title = f"The bracket of {rows[0]['model']} from the {rows[0]['start']}"
     return bracket_player(steps, above, below, rows[0]["exact"], title)
-
-
-def brackets(rows: Rows) -> Figure:
-    """The gaps of up to six models against K, and their brackets, one panel each, as in the paper's Figure 3."""
-    names = list(by_model(rows))
-    lines = -(-len(names) // 2)
-    figure = plt.figure(figsize=(5.2, 5.4 + 2.1 * lines))
-    [above], [below] = figure.subfigures(
-        2, 1, squeeze=False, height_ratios=[4.8, 0.6 + 2.1 * lines]
-    )
-    panels = above.subplots(2, 1, sharex=True, sharey=True)
-    for panel, start in zip(panels, STARTS, strict=True):
-        _draw_gaps(panel, {name: where(rows, model=name, start=start) for name in names})
-        panel.set(title=start, ylabel="AIS less RAISE (nats)")
-    panels[-1].set_xlabel("annealing steps $K$")
-    entries = panels[0].get_legend_handles_labels()
-    above.legend(*entries, loc="outside lower center", ncols=2)
-    draw_models(below, rows, second_smallest(rows))
-    return figure
-
-
-def _draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
-    """AIS less RAISE of several models against K, with a band of a nat; below a nat the scale is linear, above it logarithmic."""
-    axes.axhspan(-1, 1, color="0.9")
-    axes.axhline(0, color="black", linestyle="-", linewidth=1)
-    for number, (name, rows) in enumerate(models.items()):
-        # side by side, where all have the same K
-        across = [row["steps"] * 10 ** (0.06 * (number - len(models) / 2)) for row in rows]
-        # black and grey: colours are for estimators
-        look = {"color": ("black", "0.5")[number % 2], "linewidth": 1}
-        mark = look | {"marker": "osDPX*"[number], "markersize": 5}
-        gaps = [row["gap"] for row in rows]
-        axes.plot(across, gaps, linestyle=LINE_STYLES[number // 2], label=name, **mark)
-        for x, row in zip(across, rows, strict=True):
-            if math.isinf(row["gap_error"]):
-                axes.plot(x, row["gap"], markerfacecolor="white", **mark)
-            else:
-                ends = [row["gap"] + sign * 3 * row["gap_error"] for sign in (-1, 1)]
-                axes.plot([x] * 2, ends, linestyle="-", **look)
-    axes.set(xscale="log")
-    axes.set_yscale("symlog", linthresh=1, linscale=1.5)
-    axes.yaxis.set_major_formatter("{x:,g}")
 
 
 def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:

@@ -1,15 +1,13 @@
-"""The RBMs of chapter 8, and the rows of their brackets, with the CSL and the milliseconds beside them."""
+"""The RBMs of chapter 8, and the rows of their brackets, with the CSL beside them."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from boltzmann_companion.profiles import Profile
@@ -23,18 +21,16 @@ from boltzmann_companion.studies.bracket_tables import (
     point_of,
     stored_csl,
 )
-from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.annealing import BaseRatePath
 from paperlib.datasets import BinaryImages, binary_images
 from paperlib.errors import InputError, never_changed
 from paperlib.estimators import (
     Bracket,
     CSLEstimate,
     PartitionEstimate,
-    ais,
     control_variate_mean,
     csl_estimate,
     exact_log_z,
-    raise_log_prob,
 )
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -219,32 +215,3 @@ def csl_with_error(entry: Entry, estimate: CSLEstimate) -> dict[str, float]:
     average = control_variate_mean(estimate.log_prob, entry.log_p[entry.cases], entry.log_p)
     error = math.hypot(average.test_set_std_error, estimate.monte_carlo_std_error)
     return {"csl": average.mean, "csl_error": error}
-
-
-def cost_rows(entries: Iterable[Entry], seed: int) -> list[dict[str, Any]]:
-    """Rows of `raise-cost`: what one step of a hundred chains costs AIS, and RAISE for a hundred images, measured now."""
-    return [
-        {"model": entry.name}
-        | _milliseconds_of_a_step(entry, seeded_generator(seed + 300 + entry.number))
-        for entry in entries
-    ]
-
-
-def _milliseconds_of_a_step(entry: Entry, generator: torch.Generator) -> dict[str, float]:
-    """The two from the base rates, for one model."""
-    path, v = entry.path("base rates"), entry.images.test[:100]
-
-    def measured(walk: Callable[[Tensor], object], steps: int) -> float:
-        started = time.perf_counter()
-        walk(uniform_betas(steps))
-        return 1_000 * (time.perf_counter() - started) / steps
-
-    def by_ais(betas: Tensor) -> object:
-        return ais(path, betas, 100, generator, check=False, progress=False)
-
-    def by_raise(betas: Tensor) -> object:
-        return raise_log_prob(path, v, betas, 1, generator, progress=False)
-
-    for walk in (by_ais, by_raise):  # once before the clock runs
-        measured(walk, 2)
-    return {"ais": measured(by_ais, 200), "raise": measured(by_raise, 200)}

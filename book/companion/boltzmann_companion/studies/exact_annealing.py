@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from paperlib.models import RBM
@@ -56,12 +55,3 @@ class ExactAnnealing:
             bernoulli_log_prob(h[None], to_hidden[:, None]).exp()
             @ bernoulli_log_prob(v[None], to_visible[:, None]).exp()
         )
-
-
-def with_unit(rbm: RBM, weights: Tensor, bias: Tensor) -> RBM:
-    """The RBM with one more hidden unit, which has these weights [D] and this bias []."""
-    return RBM(
-        torch.cat([rbm.weights, weights[:, None]], 1),
-        rbm.visible_bias,
-        torch.cat([rbm.hidden_bias, bias[None]]),
-    )
