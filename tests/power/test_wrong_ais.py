@@ -16,7 +16,16 @@ from paperlib.threads import one_thread
 
 # A piece of each cell that a claim about AIS needs, and of the cell with the claim.
 CELLS = {
-    "04": ["open_chapter(", "true_log_z =", "def annealed_runs(", "claims.same_runs("],
+    "04": [
+        "open_chapter(",
+        "from itertools import pairwise",
+        "true_log_z =",
+        "def one_jump(",
+        "class Line(",
+        "def annealed_runs(",
+        "estimate = ais(path, betas,",
+        "claims.same_runs(",
+    ],
     "05": [
         "open_chapter(",
         "images = size.images()",

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import BaseRatePath
-from paperlib.estimators import PartitionEstimate, exact_log_z
-from paperlib.models import RBM
+from paperlib.estimators import PartitionEstimate
 from paperlib.numerics import all_states
 
 
@@ -29,7 +28,8 @@ def separate(log_weights: Tensor) -> list[PartitionEstimate]:
 def errors_row(log_weights: Tensor, truth: float, relative_variance: float) -> dict[str, float]:
     """Of an estimate from each row of log-weights [R, M], whose exact Var(w) / Z^2 is known.
 
-    It has their mean error and its standard error, in nats, and how many of 100 3-sigma intervals hold the truth or miss it.
+    It has the mean of their Z over the true one, the mean error of ln Z with its standard error and the median, in nats, how many of
+    100 are more than a nat too low, and how many of 100 3-sigma intervals hold the truth or miss it.
     """
     estimates, num_runs = separate(log_weights), log_weights.shape[1]
     gaps = _gaps(estimates, truth)
@@ -38,55 +38,24 @@ def errors_row(log_weights: Tensor, truth: float, relative_variance: float) -> d
     return {
         "runs": num_runs,
         "effective": num_runs / (1 + relative_variance),
-        "second_order": -relative_variance / (2 * num_runs),
+        "mean_ratio": gaps.exp().mean().item(),
+        "median": gaps.quantile(0.5).item(),
         "bias": gaps.mean().item(),
         "bias_error": gaps.std().item() / math.sqrt(len(estimates)),
+        "far_low": share * int((gaps < -1).sum()),
         "covered": share * sum(low <= truth <= high for low, high in intervals),
         "too_low": share * sum(high < truth for _, high in intervals),
         "too_high": share * sum(low > truth for low, _ in intervals),
     }
 
 
-def work_row(
-    pooled: PartitionEstimate, num_steps: int, repeats: int, truth: float
-) -> dict[str, float]:
-    """The errors of an estimate's runs in so many equal parts, and what it says of itself."""
-    estimates, num_runs = separate(pooled.log_weights.view(repeats, -1)), len(pooled.log_weights)
-    gaps = _gaps(estimates, truth)
+def interval_row(estimate: PartitionEstimate) -> dict[str, Any]:
+    """An estimate with its 3-sigma interval."""
     return {
-        "steps": num_steps,
-        "runs": num_runs // repeats,
-        "error": gaps.square().mean().sqrt().item(),
-        "bias": gaps.mean().item(),
-        "sigma": sum(estimate.relative_std for estimate in estimates) / repeats,
-        "scaled_variance": math.log10(num_steps * num_runs * pooled.relative_std**2),
-        "effective_share": 100 * pooled.effective_sample_size / num_runs,
-    }
-
-
-def importance_row(kind: str, target: RBM, estimate: PartitionEstimate) -> dict[str, Any]:
-    """Simple importance sampling of a model whose ln Z is known; `measured` is log10 of the relative variance of a weight."""
-    return {
-        "model": kind,
-        "units": target.num_visible,
-        "exact_log_z": exact_log_z(target),
+        "runs": len(estimate.log_weights),
         "log_z": estimate.log_z,
         "interval_3_sigma": estimate.std_interval(3),
-        "predicted": None,
-        "measured": math.log10(len(estimate.log_weights) * estimate.relative_std**2),
         "effective_sample_size": estimate.effective_sample_size,
-    }
-
-
-def bounded_row(estimate: PartitionEstimate) -> dict[str, Any]:
-    """An estimate beside its proven lower bound, and whether that proves the whole interval too low."""
-    interval, bound = estimate.std_interval(3), estimate.lower_bound
-    return {
-        "log_z": estimate.log_z,
-        "interval_3_sigma": interval,
-        "effective_sample_size": estimate.effective_sample_size,
-        "lower_bound": bound,
-        "proven": "yes" if bound is not None and interval[1] < bound else "no",
     }
 
 
