@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from scipy.special import chdtrc, fdtri
 
 from boltzmann_companion.claims.checks import Row, Stored
-from boltzmann_companion.claims.conclusions import Word, agree
+from boltzmann_companion.claims.conclusions import Word, agree, mostly_low
 from boltzmann_companion.rows import by_model
 from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, effective_chains, verdict_of
 from boltzmann_companion.studies.open_brackets import bracket_reading
@@ -110,8 +110,6 @@ def authors_log_z(stored: Stored) -> Numbers:
     yield "repeats", "count", len(repeats), "seeds of the first paper's effort"
     yield "repeats-below", "count", sum(each > 0 for each in short), "of them below both averages"
     yield "repeats-short", "nats", fmean(short), "by how much they are below, on average"
-    under = sum(log_z < long for log_z in repeats)
-    yield "repeats-below-long", "count", under, "of the seeds below ln Z of the long runs"
 
 
 # ---- how long a model was trained
@@ -913,6 +911,14 @@ def estimators(stored: Stored) -> Numbers:
     models = {row["model"] for row in study}
     sampled = stored.rows("estimator-study", estimator="importance sampling")
     near = {row["model"] for row in sampled if row["median_error"] <= 1}
+    for budget in (10_000, 100_000):
+        rows = stored.rows("estimator-study", estimator="AIS", budget=budget)
+        low = sum(mostly_low(row) == Word.CAME_OUT for row in rows)
+        yield f"mostly-low-{budget}", "count", low, f"models on which AIS is mostly low, {budget:,}"
+    least = min(row["below"] for row in rows)
+    yield "fewest-below", "count", least, "runs of AIS below ln Z, on the model with the fewest"
+    above = ends([row["far_above"] for row in rows])
+    yield "far-above", "count", above, "runs of AIS half a nat above, on the models with the fewest, most"
     yield "study-of-estimators-models", "count", len(models), "models of the study"
     yield "importance-sampling-near", "count", len(near), "importance sampling is near on so many"
     errors = {

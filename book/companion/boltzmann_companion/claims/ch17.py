@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from boltzmann_companion.claims.checks import Claims, Rows, every
-from boltzmann_companion.rows import where
 from boltzmann_companion.studies.budgeted_estimators import BOUND
-from boltzmann_companion.studies.estimator_study import HIDDEN, OTHERS
+from boltzmann_companion.studies.estimator_study import HIDDEN
 from boltzmann_companion.studies.study import OUTCOMES
 
 _LOST = "importance sampling"
@@ -64,14 +63,6 @@ def _share(rows: Rows, names: Collection[str], outcome: str) -> float:
     """Of the runs of these estimators on models with a hidden mode."""
     own = [row for row in rows if row["models"] == HIDDEN and row["estimator"] in names]
     return sum(row[outcome] for row in own) / sum(row["runs"] for row in own)
-
-
-def wrong_and_trusted(rows: Rows) -> Iterator[str]:
-    """Lines that count the runs of `estimator-trust` that mislead, without and with a hidden mode."""
-    for models in (OTHERS, HIDDEN):
-        own = where(rows, models=models)
-        silent, runs = (sum(row[key] for row in own) for key in ("wrong, trusted", "runs"))
-        yield f"{models}: {silent:,} of {runs:,} runs wrong and trusted"
 
 
 def _budgets(rows: Rows) -> tuple[int, int]:
