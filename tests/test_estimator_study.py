@@ -276,12 +276,12 @@ def test_coverage_and_trust_are_counted_by_hand():
     planted, hidden, published = trust_rows(runs)
     assert (planted["model"], planted["models"], planted["runs"]) == ("m", "planted", 4)
     counts = [
-        planted[f"{one}, {two}"] for one in ("right", "wrong") for two in ("trusted", "suspected")
+        planted[f"{one}_{two}"] for one in ("right", "wrong") for two in ("trusted", "suspected")
     ]
     assert counts == [1, 1, 1, 1]
-    assert (hidden["models"], hidden["wrong, trusted"]) == (HIDDEN, 1)
+    assert (hidden["models"], hidden["wrong_trusted"]) == (HIDDEN, 1)
     # Whether a published ln Z is met to a nat can be said.
-    assert (published["model"], published["right, trusted"]) == ("p", 1)
+    assert (published["model"], published["right_trusted"]) == ("p", 1)
 
 
 def test_coverage_is_never_counted_over_models():

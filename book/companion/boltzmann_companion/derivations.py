@@ -918,7 +918,12 @@ def estimators(stored: Stored) -> Numbers:
     least = min(row["below"] for row in rows)
     yield "fewest-below", "count", least, "runs of AIS below ln Z, on the model with the fewest"
     above = ends([row["far_above"] for row in rows])
-    yield "far-above", "count", above, "runs of AIS half a nat above, on the models with the fewest, most"
+    yield (
+        "far-above",
+        "count",
+        above,
+        "runs of AIS half a nat above, on the models with the fewest, most",
+    )
     yield "study-of-estimators-models", "count", len(models), "models of the study"
     yield "importance-sampling-near", "count", len(near), "importance sampling is near on so many"
     errors = {

@@ -8,7 +8,6 @@ from typing import Any
 from boltzmann_companion.claims.checks import Claims, Rows, every
 from boltzmann_companion.studies.budgeted_estimators import BOUND
 from boltzmann_companion.studies.estimator_study import HIDDEN
-from boltzmann_companion.studies.study import OUTCOMES
 
 _LOST = "importance sampling"
 _MEAN_FIELD = "AIS, mean-field start"
@@ -38,10 +37,11 @@ def bound(rows: Rows) -> Claims:
 
 def trust(trusted: Rows) -> Claims:
     """Of `estimator-trust`: who is wrong without a warning, and who finds the hidden mode."""
-    outcomes = ("wrong, trusted", "wrong, suspected")
+    outcomes = ("wrong_trusted", "wrong_suspected")
     missed = sum(_share(trusted, _FROM_DATA, outcome) for outcome in outcomes) == 1
     yield "from the base rates the hidden mode is missed in every run", missed
-    met = sum(_share(trusted, (_MEAN_FIELD,), right) for right in OUTCOMES[:2]) == 1
+    right = ("right_trusted", "right_suspected")
+    met = sum(_share(trusted, (_MEAN_FIELD,), outcome) for outcome in right) == 1
     yield "from mean field's optima it is never missed", met
 
 

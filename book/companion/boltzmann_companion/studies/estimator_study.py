@@ -25,8 +25,8 @@ from typing import Any
 from scipy.stats import binomtest
 from tqdm import tqdm
 
-from boltzmann_companion.claims.checks import Row, Rows
-from boltzmann_companion.rows import grouped, where
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.rows import grouped
 from boltzmann_companion.studies.budgeted_estimators import (
     BOUND,
     ESTIMATORS,
@@ -340,7 +340,7 @@ def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        `model`; `models`, its kind; `budget`, `estimator`, `runs`, and the number of each of `OUTCOMES`.
+        `model`; `models`, its kind; `budget`, `estimator`, `runs`, and the number of each of `OUTCOMES`, as in `wrong_trusted`.
     """
     judged = [each for each in outcomes if each["outcome"] is not None]
     groups = grouped(judged, "model", "kind", "budget", "estimator")
@@ -351,7 +351,10 @@ def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             "budget": budget,
             "estimator": estimator,
             "runs": len(own),
-            **{name: sum(each["outcome"] == name for each in own) for name in OUTCOMES},
+            **{
+                name.replace(", ", "_"): sum(each["outcome"] == name for each in own)
+                for name in OUTCOMES
+            },
         }
         for (model, kind, budget, estimator), own in groups.items()
     ]
