@@ -230,7 +230,9 @@ def many_runs(rows: Rows) -> Cases:
 def ais_errs_low(rows: Rows) -> Cases:
     """More than half of the runs with the most steps are below ln Z, beyond chance."""
     largest = max(row["budget"] for row in rows)
-    return {row["model"]: mostly_low(row) for row in where(rows, estimator="AIS", budget=largest)}
+    chosen = where(rows, estimator="AIS", budget=largest)
+    # a comma stands between cases
+    return {row["model"].replace(",", ""): mostly_low(row) for row in chosen}
 
 
 def mostly_low(row: Row) -> Word:
@@ -298,7 +300,7 @@ def extra_layer(gains: Rows, bounds: Rows) -> Cases:
         for model in gained
         if model.startswith("DBN-CD25")
     }
-    return {"CD25(500)": words.pop() if len(words) == 1 else Word.CANNOT_TELL}
+    return {"our CD25(500)": words.pop() if len(words) == 1 else Word.CANNOT_TELL}
 
 
 def _gains(gains: Rows, bounds: Rows) -> dict[str, tuple[Uncertain, float]]:
