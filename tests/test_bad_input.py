@@ -380,7 +380,6 @@ CASES = [
     # studies
     ("repeats: expected", partial(STUDY, budgets={2_000: 0})),
     ("profile: expected", known_models.known_models, "huge"),
-    ("budget: one of the outcomes', got 7", estimator_study.good_for, [{"budget": 2_000}], 7),
     ("runs: at least two, got 1", tempering_runs.error_row, [{}], 0.0),
     ("tables: names among raise-table-1, .* got 'x'", lambda: list(open_brackets.open_brackets(get_profile("digits"), ["x"]))),
     ("row: one of cd1-20, .*, got 'cd1-30'", training_paths.training_path, "cd1-30", 0),

@@ -53,7 +53,10 @@ def share_of_few_on(beta: float) -> float:
 
 
 def test_one_small_model_has_a_dominating_hidden_state_and_one_has_not():
-    assert "one with a dominating hidden state and one without" in markdown("13")
+    assert (
+        "has a hidden state that dominates it, by which the paper explains its own exception; the second has none"
+        in markdown("13")
+    )
     shares = {}
     for model in ("mnist-cd1-20", "mnist-pcd-20"):
         _, h = exact_hidden_samples(RBM.load(model_path(model)), 1_000, seeded_generator(1))

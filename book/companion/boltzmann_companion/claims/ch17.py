@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from boltzmann_companion.claims.checks import Claims, Rows, every
-from boltzmann_companion.rows import where
 from boltzmann_companion.studies.budgeted_estimators import BOUND
-from boltzmann_companion.studies.estimator_study import HIDDEN, OTHERS
-from boltzmann_companion.studies.study import OUTCOMES
+from boltzmann_companion.studies.estimator_study import HIDDEN
 
 _LOST = "importance sampling"
 _MEAN_FIELD = "AIS, mean-field start"
@@ -39,10 +37,11 @@ def bound(rows: Rows) -> Claims:
 
 def trust(trusted: Rows) -> Claims:
     """Of `estimator-trust`: who is wrong without a warning, and who finds the hidden mode."""
-    outcomes = ("wrong, trusted", "wrong, suspected")
+    outcomes = ("wrong_trusted", "wrong_suspected")
     missed = sum(_share(trusted, _FROM_DATA, outcome) for outcome in outcomes) == 1
     yield "from the base rates the hidden mode is missed in every run", missed
-    met = sum(_share(trusted, (_MEAN_FIELD,), right) for right in OUTCOMES[:2]) == 1
+    right = ("right_trusted", "right_suspected")
+    met = sum(_share(trusted, (_MEAN_FIELD,), outcome) for outcome in right) == 1
     yield "from mean field's optima it is never missed", met
 
 
@@ -64,14 +63,6 @@ def _share(rows: Rows, names: Collection[str], outcome: str) -> float:
     """Of the runs of these estimators on models with a hidden mode."""
     own = [row for row in rows if row["models"] == HIDDEN and row["estimator"] in names]
     return sum(row[outcome] for row in own) / sum(row["runs"] for row in own)
-
-
-def wrong_and_trusted(rows: Rows) -> Iterator[str]:
-    """Lines that count the runs of `estimator-trust` that mislead, without and with a hidden mode."""
-    for models in (OTHERS, HIDDEN):
-        own = where(rows, models=models)
-        silent, runs = (sum(row[key] for row in own) for key in ("wrong, trusted", "runs"))
-        yield f"{models}: {silent:,} of {runs:,} runs wrong and trusted"
 
 
 def _budgets(rows: Rows) -> tuple[int, int]:

@@ -25,8 +25,8 @@ from typing import Any
 from scipy.stats import binomtest
 from tqdm import tqdm
 
-from boltzmann_companion.claims.checks import Row, Rows
-from boltzmann_companion.rows import grouped, where
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.rows import grouped
 from boltzmann_companion.studies.budgeted_estimators import (
     BOUND,
     ESTIMATORS,
@@ -48,8 +48,8 @@ from paperlib.validation import require_count
 
 Outcome = dict[str, Any]
 
-# The sets of models that are summarised together.
-HIDDEN, OTHERS = "hidden mode", "no hidden mode"
+# The kind of a model with a mode that the data do not show.
+HIDDEN = "hidden mode"
 # In nats: exact values of ln Z are only this accurate, and an interval may have no width.
 _ROUNDING = 1e-8
 
@@ -240,7 +240,8 @@ def accuracy_rows(outcomes: Rows) -> list[dict[str, Any]]:
     list of dict
         `model`, `budget`, `estimator`, `repeats`; in nats, the median `median_error` and the root mean square `rms_error` of the absolute
         error, `bias`, the mean of the signed error, and `std_error`, the median of the errors that the estimator states (a mean is infinite
-        if one value is, a median if half of them are); `chain_steps`, the median that was spent; `time`, the median ratio of its seconds
+        if one value is, a median if half of them are); `below`, the number of runs below the true ln Z, and `far_above`, the number
+        of those above it by more than half a nat; `chain_steps`, the median that was spent; `time`, the median ratio of its seconds
         to those of AIS in the same repeat, None without AIS.
     """
     rows = []
@@ -267,6 +268,8 @@ def accuracy_rows(outcomes: Rows) -> list[dict[str, Any]]:
                 "median_error": median(map(abs, errors)),
                 "rms_error": math.sqrt(sum(error**2 for error in errors) / len(errors)),
                 "bias": sum(errors) / len(errors),
+                "below": sum(each["error"] is not None and each["error"] < 0 for each in own),
+                "far_above": sum(each["error"] is not None and each["error"] > 0.5 for each in own),
                 "std_error": median(_number(each["std_error"]) for each in own),
                 "chain_steps": round(median(each["chain_steps"] for each in own)),
                 "time": median(times) if times else None,
@@ -332,118 +335,26 @@ def _level_key(level: float) -> str:
 
 
 def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """How often wrong numbers were trusted and right ones suspected, on models with and without a hidden mode, without bounds.
+    """How often wrong numbers were trusted and right ones suspected, for each model, budget and estimator, without bounds.
 
     Returns
     -------
     list of dict
-        `models` (`OTHERS` or `HIDDEN`), `budget`, `estimator`, `runs`, and the number of each of `OUTCOMES`.
+        `model`; `models`, its kind; `budget`, `estimator`, `runs`, and the number of each of `OUTCOMES`, as in `wrong_trusted`.
     """
-    judged = [_with_set(each) for each in outcomes if each["outcome"] is not None]
+    judged = [each for each in outcomes if each["outcome"] is not None]
+    groups = grouped(judged, "model", "kind", "budget", "estimator")
     return [
         {
-            "models": models,
+            "model": model,
+            "models": kind,
             "budget": budget,
             "estimator": estimator,
             "runs": len(own),
-            **{name: sum(each["outcome"] == name for each in own) for name in OUTCOMES},
+            **{
+                name.replace(", ", "_"): sum(each["outcome"] == name for each in own)
+                for name in OUTCOMES
+            },
         }
-        for (models, budget, estimator), own in _sorted(judged)
+        for (model, kind, budget, estimator), own in groups.items()
     ]
-
-
-def _with_set(each: Outcome) -> Outcome:
-    return each | {"models": HIDDEN if each["kind"] == "hidden mode" else OTHERS}
-
-
-def _sorted(judged: Rows) -> list[tuple[Any, list[Row]]]:
-    groups = grouped(judged, "models", "budget", "estimator").items()
-    return sorted(groups, key=lambda group: (group[0][0] == HIDDEN, group[0][1]))
-
-
-def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
-    """The best estimators at this budget for each of several purposes, according to the outcomes alone.
-
-    Returns
-    -------
-    list of dict
-        `purpose`, `estimators` (all that share the first place), `value` as text. Median errors of several models are combined by their
-        geometric mean, so that no model counts more than another. How far the share of intervals that hold is from 95 % is a mean over
-        models. An estimator that warns in more than half of its runs is left out where
-        warnings are counted: it is seldom wrong without one because it is seldom without one.
-
-    Raises
-    ------
-    InputError
-        If there are no outcomes with this budget.
-    """
-    own = [_with_set(each) for each in outcomes if each["budget"] == budget]
-    if not own:
-        raise InputError(f"budget: expected one of the outcomes', got {budget!r}")
-    rows = []
-
-    def best(purpose: str, scores: Mapping[str, float], unit: str) -> None:
-        if scores:
-            first = min(scores.values())
-            names = [name for name, score in scores.items() if score == first]
-            value = f"{first:.3g} {unit}".replace("inf", "∞")
-            rows.append({"purpose": purpose, "estimators": "; ".join(names), "value": value})
-
-    estimates = [each for each in own if each["estimator"] != BOUND]
-    for models, purpose in (
-        (OTHERS, "smallest error"),
-        (HIDDEN, "smallest error with a hidden mode"),
-    ):
-        accuracy = grouped(accuracy_rows(where(estimates, models=models)), "estimator")
-        errors = {
-            name: _geometric_mean([row["median_error"] for row in of_models])
-            for name, of_models in accuracy.items()
-        }
-        best(purpose, errors, "nats")
-        if models == OTHERS and all(
-            row["time"] is not None for group in accuracy.values() for row in group
-        ):
-            # an error falls in proportion to one over the square root of the time
-            per_time = {
-                name: errors[name] * math.sqrt(_geometric_mean([row["time"] for row in of_models]))
-                for name, of_models in accuracy.items()
-            }
-            best("smallest error in the same time", per_time, "nats, in the time of AIS")
-    seen = [row for row in coverage_rows(estimates) if row["models"] != HIDDEN]
-    misses = {
-        estimator: sum(abs(row["held_95"] - 95) for row in of_models) / len(of_models)
-        for estimator, of_models in grouped(seen, "estimator").items()
-    }
-    # too few on one model do not make up for too many on another
-    best("95 % intervals nearest to 95 % on each model, no hidden mode", misses, "per cent off")
-    trust = {
-        estimator: {word: sum(row[word] for row in both) for word in OUTCOMES}
-        for estimator, both in grouped(trust_rows(own), "estimator").items()
-    }
-    # Shares, since an estimator may have run more often than another, or be seldom right.
-    for word, purpose, among, unit in (
-        ("wrong, trusted", "fewest wrong numbers trusted", OUTCOMES, "% of its runs"),
-        (
-            "right, suspected",
-            "fewest right numbers suspected",
-            ("right, trusted", "right, suspected"),
-            "% of its right numbers",
-        ),
-    ):
-        shares = {
-            estimator: 100 * counts[word] / sum(counts[each] for each in among)
-            for estimator, counts in trust.items()
-            if any(counts[each] for each in among)
-            and 2 * sum(counts[each] for each in _SUSPECTED) <= sum(counts.values())
-        }
-        best(purpose, shares, unit)
-    return rows
-
-
-_SUSPECTED = ("right, suspected", "wrong, suspected")
-
-
-def _geometric_mean(values: Sequence[float]) -> float:
-    if any(value == 0 for value in values):
-        return 0.0
-    return math.exp(sum(math.log(value) for value in values) / len(values))
