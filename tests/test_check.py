@@ -51,6 +51,13 @@ def test_an_interval_and_a_name_are_told_whole():
     assert moved(2, model="CD2(12)") == ["CD1(12), model: CD1(12) -> CD2(12)"]
 
 
+def test_other_columns_are_named():
+    name, median, medain = ({"label": key, "tolerance": 0} for key in ("name", "median", "medain"))
+    old = {"columns": {"name": name, "median": median}, "rows": []}
+    new = {"columns": {"name": name | {"tolerance": 1}, "medain": medain}, "rows": []}
+    assert differences(old, new) == ["columns differ: without median, with medain, another name"]
+
+
 def test_an_error_is_told_with_how_many_times_it_is_as_large():
     columns = {"log_z_error": {"label": "error", "tolerance": 1e-6}}
     old = {"columns": columns, "rows": [{"log_z_error": 0.1}]}

@@ -128,7 +128,7 @@ class Chapter:
         name : str
             Name of the record.
         rows : sequence of mappings
-            Its rows; their keys are columns of `columns.yaml`.
+            Its rows; `boltzmann_companion.columns` says how their keys are headed and compared.
         figure, **options
             As for `Run.save`.
 
@@ -140,7 +140,7 @@ class Chapter:
         Raises
         ------
         InputError
-            If a row has a key that is not declared for this record, or a value that a record cannot hold.
+            If a row has a value that a record cannot hold.
         """
         columns = record_columns(name, self.size.name, rows)
         settings = settings_in_force(self._parameters, self.settings, self.size.name)

@@ -619,7 +619,7 @@ def differences(
     ['CD1(16), ln Z: 1.000 -> 1.200 (within 0.1)']
     """
     if expected["columns"] != actual["columns"]:
-        return ["columns differ"]
+        return [_other_columns(expected["columns"], actual["columns"])]
     if len(expected["rows"]) != len(actual["rows"]):
         return [f"{len(expected['rows'])} rows expected, {len(actual['rows'])} found"]
     names, found = _row_names(expected), []
@@ -637,6 +637,15 @@ def differences(
                 line = f"{name}, {_in_words(column['label'])}: {values}"
                 found.append(f"{line} ({details})" if details else line)
     return found
+
+
+def _other_columns(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str:
+    """In which columns two records differ, in words."""
+    missing = [f"without {key}" for key in expected if key not in actual]
+    new = [f"with {key}" for key in actual if key not in expected]
+    shared = [key for key in expected if key in actual]
+    other = [f"another {key}" for key in shared if expected[key] != actual[key]]
+    return f"columns differ: {', '.join(missing + new + other)}"
 
 
 def _how_far(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
