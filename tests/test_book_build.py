@@ -21,7 +21,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from boltzmann_companion.build.extension import EXECUTED, mark_columns, prose_of
 from boltzmann_companion.build.repository import _describe_book, _footer, _with_repository
 from boltzmann_companion.build.status import claims_checked, status_table
-from boltzmann_companion.records import read_record
+from boltzmann_companion.record_files import read_record
 from paperlib import __version__
 
 ADDRESS = "https://github.com/someone/companion"

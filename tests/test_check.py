@@ -10,7 +10,8 @@ import pytest
 from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
-from boltzmann_companion.records import differences, moved_numbers, moved_records, read_record
+from boltzmann_companion.record_files import read_record
+from boltzmann_companion.records import differences, moved_numbers, moved_records
 
 COMMITTED = ROOT / "figures" / "digits"
 CHAPTER = "05-exact-partition-functions"

@@ -108,7 +108,7 @@ class Chapter:
         >>> chapter.at_size({"digits": 0.1, "paper": 1.0}), chapter.at_size(0.5)
         (0.1, 0.5)
         """
-        return at_size(value, self.size.name)
+        return value_in(value, self.size.name)
 
     def record(
         self,
@@ -361,11 +361,11 @@ def settings_in_force(
     >>> settings_in_force({"seed": 1, "max_k": {"digits": 300, "paper": 10_000}}, {}, "paper")
     {'seed': 1, 'max_k': 10000}
     """
-    own = {name: at_size(value, profile) for name, value in parameters.items()}
+    own = {name: value_in(value, profile) for name, value in parameters.items()}
     return json.loads(json.dumps({**settings, **own}))
 
 
-def at_size(value: Any, profile: str) -> Any:
+def value_in(value: Any, profile: str) -> Any:
     """A parameter in a profile, if it has a value for each; any other as it is."""
     return value[profile] if isinstance(value, Mapping) else value
 
@@ -450,13 +450,13 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     size = get_profile(parameters["profile"])
     _require_parameter(parameters, "seed", given["seed"], given["seed"])
     for key, value in given.items():
-        _require_parameter(parameters, key, value, at_size(value, size.name))
+        _require_parameter(parameters, key, value, value_in(value, size.name))
     in_force = {key: parameters[key] for key in given if key != "profile"}
     own = {
-        key: at_size(parameters[key], size.name)
+        key: value_in(parameters[key], size.name)
         for key, value in given.items()
         # claims hold in both profiles
-        if key != "profile" and at_size(parameters[key], size.name) != at_size(value, size.name)
+        if key != "profile" and value_in(parameters[key], size.name) != value_in(value, size.name)
     }
     chapter = Chapter(name, size, in_force, own, committed)
     for key, value in own.items():

@@ -12,9 +12,9 @@ from docutils.statemachine import StringList
 from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
-from boltzmann_companion.build.runner import copy_for_the_book
+from boltzmann_companion.build.chapter_pages import shown_notebook
 from boltzmann_companion.claims.checks import Answer, answers
-from boltzmann_companion.records import read_record
+from boltzmann_companion.record_files import read_record
 
 _HEAD = """
 | chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims that hold |
@@ -36,7 +36,7 @@ def status_table(
     Parameters
     ----------
     records : iterable of dict
-        From `boltzmann_companion.records.read_record`. Those that no chapter has written are passed over.
+        From `boltzmann_companion.record_files.read_record`. Those that no chapter has written are passed over.
     claims : mapping of (str, str) to Counter
         How many claims a chapter has checked with a profile, by the answer.
 
@@ -80,7 +80,7 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     Parameters
     ----------
     records : iterable of dict
-        From `boltzmann_companion.records.read_record`.
+        From `boltzmann_companion.record_files.read_record`.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class StatusTable(SphinxDirective):
         for path in (*files, *chapters):
             self.env.note_dependency(str(path))
         claims = {
-            (chapter.stem, profile or "digits"): claims_checked(copy_for_the_book(chapter, profile))
+            (chapter.stem, profile or "digits"): claims_checked(shown_notebook(chapter, profile))
             for chapter in chapters
         }
         records = [read_record(path) for path in files]
