@@ -10,7 +10,7 @@ import pytest
 from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
-from boltzmann_companion.record_files import read_record
+from boltzmann_companion.record_files import as_json, read_record
 from boltzmann_companion.records import differences, moved_numbers, moved_records
 
 COMMITTED = ROOT / "figures" / "digits"
@@ -215,3 +215,18 @@ def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, com
     assert last == "  a-table: was not written"
     kept = {path for path in before if "_build" not in path.parts and "01-one" not in path.name}
     assert {path.read_bytes() == before[path] for path in kept} == {True}
+
+
+def test_records_that_are_out_of_date_are_told_with_their_command(tmp_path):
+    folder = tmp_path / "figures" / "digits"
+    folder.mkdir(parents=True)
+    for name, draws in (("now", TABLE["provenance"]["draws"]), ("old", "0.0.1")):
+        record = TABLE | {"name": name, "provenance": TABLE["provenance"] | {"draws": draws}}
+        (folder / f"{name}.json").write_text(json.dumps(as_json(record)))
+    count, old = check.check_records(tmp_path, {CHAPTER})
+    assert count == 2
+    (told,) = old
+    first, second = told.splitlines()
+    assert first.startswith("digits/old: made from draws '0.0.1', not ")
+    assert second == f"  make it again: {TABLE['provenance']['command']}"
+    assert check.check_records(tmp_path, {"06-full-size-rbms"}) == (0, [])
