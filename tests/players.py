@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from urllib.parse import unquote
 
 import torch
 
@@ -24,6 +25,12 @@ def data_of(shown):
         r'<script type="application/json">(.*?)</script>', shown._repr_html_(), re.DOTALL
     )
     return json.loads(text)
+
+
+def stills_of(shown):
+    """The drawings of a player's opening moment, each as SVG."""
+    found = re.findall(r'src="data:image/svg\+xml,([^"]*)"', shown._repr_html_())
+    return [unquote(source) for source in found]
 
 
 def some_frames(count=13, description=NASTY):

@@ -14,7 +14,6 @@ from walks import Coins
 from writers import as_npz
 
 from boltzmann_companion import log_probability_store, seeds
-from boltzmann_companion.columns import record_columns
 from boltzmann_companion.players import brackets, chains, frames, particles, tempering
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import load_model, recipe
@@ -389,10 +388,6 @@ CASES = [
     *(("v: expected", two_bumps.TwoBumpPath(moves=1).state_at, v) for v in ([[-1]], [[61]], [[0.5]], [[NAN]], [1], [[1, 2]])),
     *(("moves: expected", two_bumps.TwoBumpPath, moves) for moves in (0, 1.5, "two")),
     # records and players
-    ("rows: columns of raise-gaps in columns.yaml, got log_q, medain$", record_columns, "raise-gaps", "digits", [{"model": "a"}, {"log_q": 1, "medain": 2}]),
-    # a column that other records have is not one of this record
-    ("rows: columns of raise-gaps .*, got log_z$", record_columns, "raise-gaps", "digits", [{"log_z": 1}]),
-    ("rows: columns of my-own .*, got surprise$", record_columns, "my-own", "digits", [{"surprise": 1.0}]),
     ("captions: one for each of at least one frame", FRAMES, [], []),
     ("captions: got 1 for 2 frames", FRAMES, [zeros(2, 64)] * 2, ["one"]),
     (r"frames: shape \[2, 64\]", FRAMES, [zeros(2, 63)], ["one"]),

@@ -14,7 +14,7 @@ from benchmarks import run
 from benchmarks.competitors import COMPETITORS, calls, runs
 from benchmarks.work import CD_STEPS, LEARNING_RATE, Work, main_work, quick_work
 from boltzmann_companion import speed
-from boltzmann_companion.records import read_record
+from boltzmann_companion.record_files import read_record
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 2

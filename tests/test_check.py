@@ -10,7 +10,8 @@ import pytest
 from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
-from boltzmann_companion.records import differences, moved_numbers, moved_records, read_record
+from boltzmann_companion.record_files import as_json, read_record
+from boltzmann_companion.records import differences, moved_numbers, moved_records
 
 COMMITTED = ROOT / "figures" / "digits"
 CHAPTER = "05-exact-partition-functions"
@@ -49,6 +50,13 @@ def test_an_interval_and_a_name_are_told_whole():
     (line,) = moved(1, interval_3_sigma=[-math.inf, high])
     assert line.endswith("(within 1e-6)")
     assert moved(2, model="CD2(12)") == ["CD1(12), model: CD1(12) -> CD2(12)"]
+
+
+def test_other_columns_are_named():
+    name, median, medain = ({"label": key, "tolerance": 0} for key in ("name", "median", "medain"))
+    old = {"columns": {"name": name, "median": median}, "rows": []}
+    new = {"columns": {"name": name | {"tolerance": 1}, "medain": medain}, "rows": []}
+    assert differences(old, new) == ["columns differ: without median, with medain, another name"]
 
 
 def test_an_error_is_told_with_how_many_times_it_is_as_large():
@@ -207,3 +215,18 @@ def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, com
     assert last == "  a-table: was not written"
     kept = {path for path in before if "_build" not in path.parts and "01-one" not in path.name}
     assert {path.read_bytes() == before[path] for path in kept} == {True}
+
+
+def test_records_that_are_out_of_date_are_told_with_their_command(tmp_path):
+    folder = tmp_path / "figures" / "digits"
+    folder.mkdir(parents=True)
+    for name, draws in (("now", TABLE["provenance"]["draws"]), ("old", "0.0.1")):
+        record = TABLE | {"name": name, "provenance": TABLE["provenance"] | {"draws": draws}}
+        (folder / f"{name}.json").write_text(json.dumps(as_json(record)))
+    count, old = check.check_records(tmp_path, {CHAPTER})
+    assert count == 2
+    (told,) = old
+    first, second = told.splitlines()
+    assert first.startswith("digits/old: made from draws '0.0.1', not ")
+    assert second == f"  make it again: {TABLE['provenance']['command']}"
+    assert check.check_records(tmp_path, {"06-full-size-rbms"}) == (0, [])

@@ -1,9 +1,11 @@
-"""Columns are declared once: `columns.yaml` says of every committed record what the record says of itself, and nothing more."""
+"""Columns are declared once: the files say of every committed record what the record says of itself, and nothing more."""
 
 import ast
 import json
 import re
+from collections import Counter
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -18,9 +20,15 @@ ROOT = Path(__file__).parents[1]
 RECORDS = sorted(
     p for folder in ("digits", "paper") for p in (ROOT / "figures" / folder).glob("*.json")
 )
-DECLARED = yaml.safe_load(columns.DECLARATIONS.read_text())
+SHARED = yaml.safe_load(columns.SHARED.read_text())
+CHAPTERS = {
+    path.stem: yaml.safe_load(path.read_text()) for path in sorted(columns.HEADINGS.glob("*.yaml"))
+}
+DECLARED = {name: record for chapter in CHAPTERS.values() for name, record in chapter.items()}
+# Columns that no record stores: they are found when it is read.
+FOUND_WHEN_READ = {"verdict", "uniform_verdict", "base_rate_verdict", "reading"}
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "book").glob("*.ipynb"))}
-SETTINGS = sorted((columns.DECLARATIONS.parent / "settings").glob("*.yaml"))
+SETTINGS = sorted((columns.SHARED.parent / "settings").glob("*.yaml"))
 
 
 def code(path):
@@ -37,27 +45,58 @@ def test_columns_of_a_committed_record_are_those_declared(path):
     assert said == json.dumps(record["columns"])
 
 
+@cache
+def committed_columns():
+    """The columns of each committed record, of both profiles together, and the chapter that made it."""
+    keys, chapters = {}, {}
+    for path in RECORDS:
+        record = json.loads(path.read_text())
+        keys.setdefault(record["name"], set()).update(record["columns"])
+        chapters[record["name"]] = record["provenance"]["chapter"]
+    return keys, chapters
+
+
 def test_all_that_is_declared_is_used():
-    committed = {json.loads(path.read_text())["name"] for path in RECORDS}
-    assert set(DECLARED["records"]) == committed
-    lists = [record["columns"] for record in DECLARED["records"].values()]
-    assert set().union(*lists) == set(DECLARED["columns"])
-    assert not [keys for keys in lists if len(set(keys)) < len(keys)]
+    keys, chapters = committed_columns()
+    assert sum(map(len, CHAPTERS.values())) == len(DECLARED)  # none in two files
+    for chapter, records in CHAPTERS.items():
+        for name, declared in records.items():
+            assert chapters.get(name) == chapter, name
+            assert declared.keys() <= {"columns", "shown", "digits"}
+            assert not declared.get("columns", {}).keys() - keys[name] - FOUND_WHEN_READ, name
+    shared_by = Counter(key for columns in keys.values() for key in columns if key in SHARED)
+    assert not [key for key in SHARED if shared_by[key] < 2]
 
 
-@pytest.mark.parametrize("name", DECLARED["records"])
+@pytest.mark.parametrize("name", DECLARED)
+def test_declarations_say_only_what_differs(name):
+    for key, fields in DECLARED[name].get("columns", {}).items():
+        shared = SHARED.get(key, {})
+        assert fields
+        for field in fields:
+            without = {one: value for one, value in fields.items() if one != field}
+            # as text, which tells 0 from 0.0
+            assert any(
+                repr(columns._column(key, shared | without, profile))
+                != repr(columns._column(key, shared | fields, profile))
+                for profile in ("digits", "paper")
+            ), (key, field)
+
+
+@pytest.mark.parametrize("name", DECLARED)
 def test_views_name_columns_of_their_record(name):
-    declared = DECLARED["records"][name]
-    shown = declared.get("shown")
+    keys, _ = committed_columns()
+    shown = DECLARED[name].get("shown")
     for which in shown if isinstance(shown, dict) else [None]:
-        assert set(view(name, which).headings or {}) <= set(declared["columns"])
+        assert set(view(name, which).headings or {}) <= keys[name] | FOUND_WHEN_READ
 
 
-def test_record_of_a_reader_has_the_columns_that_all_records_share():
-    found = record_columns("my-own", "digits", [{"warnings": "none", "gap": 1.0}])
+def test_record_of_a_reader_has_the_columns_that_records_share_and_others_by_name():
+    found = record_columns("my-own", "digits", [{"warnings": "none"}, {"gap": 1.0, "my_own": 2}])
     assert list(found.items()) == [
         ("warnings", Column("warnings")),
         ("gap", Column("gap", "nats", 1e-6)),
+        ("my_own", Column("my own", "", 0.0)),
     ]
 
 

@@ -16,7 +16,7 @@ import torch
 from enumeration import all_states, assert_unbiased, log_z, random_rbm
 
 from boltzmann_companion.published import Cell, load_published
-from boltzmann_companion.records import read_record
+from boltzmann_companion.record_files import read_record
 from boltzmann_companion.studies import annealed_smc as smc_module
 from boltzmann_companion.studies.annealed_smc import annealed_smc
 from boltzmann_likelihood.evaluation import evaluate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from boltzmann_companion.columns import record_columns
+from boltzmann_companion.records import load_result
 from boltzmann_companion.studies import hunt as hunt_module
 from boltzmann_companion.studies.hunt import (
     FAMILIES,
@@ -142,7 +142,7 @@ def test_there_is_no_other_family():
 def test_rows(tmp_path, monkeypatch):
     rows = hunt(["few images"], 2, steps=32, folder=tmp_path, progress=False)
     for row, hunted in zip(rows, hunted_models("few images", 2), strict=True):
-        assert set(row) == set(record_columns("hunt", "digits", [row]))
+        assert set(row) == set(load_result("hunt", "paper")["columns"])
         assert (row["model"], row["others"]) == (hunted.name, hunted.others)
         assert row["value_error"] == row["value"] - hunted.truth
         exact = evaluate(hunted.model, hunted.test, exact=False, steps=32, progress=False)
@@ -175,7 +175,7 @@ def test_what_is_counted():
         row(9.0, "not trusted", others=1.0),
     ]
     [counts] = hunted_families(rows)
-    assert set(counts) == set(record_columns("hunt-families", "paper", [counts]))
+    assert set(counts) == set(load_result("hunt-families", "paper")["columns"])
     assert counts == {
         "family": "made up",
         "evaluations": 7,

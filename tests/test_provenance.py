@@ -12,7 +12,8 @@ from enumeration import random_rbm
 from boltzmann_companion import records
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
-from boltzmann_companion.records import History, Run, history, read_record
+from boltzmann_companion.record_files import read_record
+from boltzmann_companion.records import History, Run, history
 from boltzmann_likelihood import provenance, store
 from boltzmann_likelihood.store import kept, shards_used, summarize_shards
 from paperlib.annealing import BaseRatePath, uniform_betas

@@ -27,7 +27,8 @@ from boltzmann_companion.build import runner
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import RECIPES
-from boltzmann_companion.records import Run, read_record
+from boltzmann_companion.record_files import read_record
+from boltzmann_companion.records import Run
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError, ReproductionError
 from paperlib.models import RBM

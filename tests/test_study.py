@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from boltzmann_companion.columns import record_columns
+from boltzmann_companion.records import load_result
 from boltzmann_companion.studies import study as study_module
 from boltzmann_companion.studies.study import (
     CASES,
@@ -115,7 +115,7 @@ def test_rows(tmp_path):
     rows = study(cases, [64], folder=tmp_path, progress=False)
     assert [row["start"] for row in rows] == list(STARTS)
     for row in rows:
-        assert set(row) == set(record_columns("evaluate-study", "digits", [row]))
+        assert set(row) == set(load_result("evaluate-study", "paper")["columns"])
         assert row["outcome"] == "wrong, suspected"
         assert row["verdict"] == "not trusted"
         assert row["ais_error"] == pytest.approx(math.log1p(math.exp(3)), abs=0.5)
@@ -131,7 +131,7 @@ def test_models_whose_answer_comes_from_long_runs(tmp_path, monkeypatch):
     rbm, images = cases[0].make(), cases[0].images()[1]
     exact = rbm.log_unnormalized(images).mean().item() - exact_log_z(rbm, progress=False)
     for row in rows:
-        assert set(row) == set(record_columns("evaluate-full-size", "paper", [row]))
+        assert set(row) == set(load_result("evaluate-full-size", "paper")["columns"])
         assert row["truth"] == pytest.approx(exact, abs=4 * row["truth_std_error"])
         assert row["value_error"] == pytest.approx(row["value"] - row["truth"])
         assert abs(row["ais_error"]) < 0.5

@@ -28,7 +28,7 @@ const excerptSource = (html, anchor) => {
 
 // ---- what scrolls sideways says so
 
-const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output, article .reproduction-report-scroll, article pre";
+const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output, article .reproduction-report-scroll, article .wide-picture, article pre";
 const LITTLE = 8; // pixels
 const showEnds = (box) => {
   const hidden = box.scrollWidth - box.clientWidth;
@@ -36,7 +36,11 @@ const showEnds = (box) => {
   box.classList.toggle("more-left", box.scrollLeft > LITTLE);
   box.classList.toggle("more-right", hidden > LITTLE && box.scrollLeft < hidden - LITTLE);
   // The theme looks at the keyboard's way to it only when a page is loaded, and what is folded then has no width.
-  if (hidden > 0 && !box.matches("mjx-container")) box.tabIndex = 0;
+  // A formula of a line of text, and a picture in its button, need no stop of their own.
+  if (hidden > (box.matches("span.math, mjx-container") ? LITTLE : 0) && !box.matches(".wide-picture")) box.tabIndex = 0;
+  // The first column stays where it leaves more than half of the page to the others.
+  const first = box.matches(".pst-scrollable-table-container") && box.querySelector("tr > :first-child");
+  if (first) box.classList.toggle("first-stays", hidden > LITTLE && first.offsetWidth < box.clientWidth / 2);
 };
 const onScroll = ({ currentTarget }) => showEnds(currentTarget);
 const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => showEnds(target)));
@@ -104,7 +108,10 @@ const makeEnlargeable = () => {
     // a width in per cent is one of the page, not of the button
     if (image.style.width.endsWith("%")) [button.style.width, image.style.width] = [image.style.width, "100%"];
     // a picture with a width of its own comes as a link to itself
-    (link ?? image).replaceWith(button);
+    const row = document.createElement("div");
+    row.className = "wide-picture";
+    (link ?? image).replaceWith(row);
+    row.append(button);
     button.append(image);
     button.addEventListener("click", () => enlarge(image));
   }

@@ -65,26 +65,6 @@ _FACTORS_PER_LOGARITHM = 512
 
 
 @_intrinsic
-def _float_of_bits(typing_context, bits):
-    """The float32 number with the given bits."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return float32(int32), generate
-
-
-@_intrinsic
-def _float_of_int(typing_context, integer):
-    """float32 of an int32 number; numba's own conversion goes through 64 bits, for which AVX2 has no vector instruction."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.sitofp(arguments[0], ir.FloatType())
-
-    return float32(int32), generate
-
-
-@_intrinsic
 def _call(typing_context, function, out, states, matrix):
     """Call a function at an address with three addresses; it returns an int32 number, zero unless it fails."""
 
@@ -116,8 +96,8 @@ def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
 @_inline
 def _uniform(bits: np.uint32):
     """`bits` / 2^32 rounded to float32, from two halves that fit into signed integers."""
-    upper = _float_of_int(int32(bits >> uint32(16)))
-    lower = _float_of_int(int32(bits & uint32(0xFFFF)))
+    upper = float32(int32(bits >> uint32(16)))
+    lower = float32(int32(bits & uint32(0xFFFF)))
     return upper * float32(2.0**-16) + lower * float32(2.0**-32)
 
 
@@ -125,7 +105,8 @@ def _uniform(bits: np.uint32):
 def _reduced_exponential(x: np.float32):
     """(p, s) with e^x = s (1 + p), s a power of two and |p| < 0.42, for |x| <= 87; Cephes' polynomial."""
     exponent = int32(x * float32(1.44269504) + float32(128.5)) - int32(128)
-    n = _float_of_int(exponent)
+    # from 32 bits, since AVX2 has no vector instruction that converts 64
+    n = float32(int32(exponent))
     r = x - n * float32(0.693359375) + n * float32(2.12194440e-4)
     p = float32(1.9875691500e-4)
     p = p * r + float32(1.3981999507e-3)
@@ -133,7 +114,8 @@ def _reduced_exponential(x: np.float32):
     p = p * r + float32(4.1665795894e-2)
     p = p * r + float32(1.6666665459e-1)
     p = p * r + float32(5.0000001201e-1)
-    return p * r * r + r, _float_of_bits(int32((exponent + int32(127)) << int32(23)))
+    scale = np.int32((exponent + int32(127)) << int32(23)).view(np.float32)
+    return p * r * r + r, scale
 
 
 @_inline

@@ -1,11 +1,12 @@
 """Every page of the built book in a real browser, wide and narrow: it needs nothing from outside and nothing is cut off."""
 
+import re
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlparse
 
 import pytest
 from bs4 import BeautifulSoup
-from built_book import EACH_PAGE, PAGES, go, page_path, resize
+from built_book import EACH_PAGE, PAGES, go, page_path, resize, switch
 
 # A page costs a reader 0.05 seconds for each thousand of its elements, formulas included; the longest chapter has 25,000.
 MOST_ELEMENTS = 40_000
@@ -99,6 +100,74 @@ def test_a_numbered_formula_shows_it_in_a_window_made_narrow(new_tab):
     formula = tab.locator("article div.math mjx-container.more-right").first
     formula.evaluate("box => { window.watched = box; box.scrollLeft = 1e6; }")
     tab.wait_for_function("watched.matches('.more-left:not(.more-right)')")
+
+
+def test_only_formulas_that_scroll_are_tab_stops(new_tab):
+    """A chapter has some 300 formulas, and each would be a key to press for who walks with the keyboard."""
+    tab = go(new_tab(390), "book/04-importance-sampling-and-ais")
+    tab.wait_for_load_state("load")
+    tab.evaluate("document.fonts.ready")
+    formulas = tab.locator("article mjx-container")
+    stops = formulas.evaluate_all(
+        "all => all.filter(one => one.tabIndex >= 0).map(one => one.scrollWidth - one.clientWidth)"
+    )
+    assert formulas.count() > 100
+    assert len(stops) < formulas.count() / 10
+    assert all(hidden > 0 for hidden in stops)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_first_column_stays_while_a_table_is_scrolled(new_tab, theme):
+    tab = go(new_tab(390), "book/08-raise", formulas=False)
+    switch(tab, theme)
+    tab.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
+    tab.wait_for_selector(".first-stays")
+    box = tab.locator(".first-stays").first
+    box.evaluate("box => { window.watched = box; box.scrollLeft = 120; }")
+    tab.wait_for_selector(".first-stays.more-left")
+    edges, backgrounds = box.evaluate(
+        """box => {
+            const cells = [...box.querySelectorAll("tr > :first-child")];
+            const inside = box.getBoundingClientRect().left;
+            return [cells.map(cell => cell.getBoundingClientRect().left - inside),
+                    cells.map(cell => getComputedStyle(cell).backgroundColor)];
+        }"""
+    )
+    assert max(map(abs, edges)) <= 1
+    # what passes below cannot be seen
+    assert all(colour.startswith("rgb(") for colour in backgrounds), backgrounds
+
+
+def test_letters_in_pictures_can_be_read_on_a_phone(new_tab):
+    tab = go(new_tab(390), "book/04-importance-sampling-and-ais", formulas=False)
+    tab.evaluate("document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    tab.wait_for_function("[...document.images].every(image => image.complete)")
+    scales = tab.locator("article button.enlarge img").evaluate_all(
+        "images => images.map(image => image.clientWidth / image.naturalWidth)"
+    )
+    smallest = 7 * 96 / 72  # pixels, of the smallest letters that a figure has
+    assert len(scales) > 3
+    assert min(scales) * smallest >= 9
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_sign_beside_a_heading_can_be_seen(new_tab, theme):
+    """axe does not look at it, since it is shown only where the pointer or the focus is."""
+    tab = go(new_tab(), "book/05-exact-partition-functions", formulas=False)
+    switch(tab, theme)
+    colours = tab.evaluate(
+        """() => [document.querySelector("article a.headerlink"), document.body]
+            .map((part, number) => getComputedStyle(part)[number ? "backgroundColor" : "color"])"""
+    )
+    sign, page = (luminance(colour) for colour in colours)
+    assert (max(sign, page) + 0.05) / (min(sign, page) + 0.05) >= 4.5
+
+
+def luminance(colour):
+    """Relative luminance of a colour as a browser writes it, by WCAG 2."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 @pytest.mark.parametrize("width", [1400, 360])

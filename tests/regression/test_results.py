@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from boltzmann_companion.build.runner import chapters
-from boltzmann_companion.records import moved_records, read_record
+from boltzmann_companion.record_files import read_record
+from boltzmann_companion.records import moved_records
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "figures" / "digits"

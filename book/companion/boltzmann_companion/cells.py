@@ -15,7 +15,6 @@ a second.
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from boltzmann_companion.record_files import read_json
 from paperlib.errors import InputError
 
 #: The path of a table in the repository, as a link has it after its `../`.
@@ -110,7 +110,7 @@ def read_table(path: Path) -> Mapping[str, Any]:
             rows = list(csv.DictReader(file, strict=True))
         columns = {name: {"label": name, "unit": "", "tolerance": 0} for name in rows[0]}
         return {"name": path.stem, "columns": columns, "rows": rows, "provenance": {}}
-    return json.loads(path.read_text(encoding="utf-8"))
+    return read_json(path)
 
 
 def find_row(table: Mapping[str, Any], name: str) -> int:
@@ -184,7 +184,7 @@ def find_cell(root: Path, table: str, address: str) -> Cell:
             raise InputError(f"{record['name']}, {row_name}, {column} has no place {place}")
         value = value[int(place)]
     name = row_names(record)[index]
-    return Cell(_number(value), record["columns"][column]["unit"], name, table)
+    return Cell(value, record["columns"][column]["unit"], name, table)
 
 
 def _published_cell(table: str, rows: Sequence[Mapping[str, str]], address: str) -> Cell:
@@ -198,11 +198,6 @@ def _published_cell(table: str, rows: Sequence[Mapping[str, str]], address: str)
     if not text:
         raise InputError(f"published.csv has no {end} for {key}")
     return Cell(float(text), by_id[key]["unit"], key, table)
-
-
-def _number(value: Any) -> Any:
-    """A record has infinities as text."""
-    return float(value) if value in ("inf", "-inf") else value
 
 
 def _nearest(wrong: str, right: Sequence[str] | Mapping[str, Any]) -> str:

@@ -107,7 +107,7 @@ class Chapter:
         >>> chapter.at_size({"digits": 0.1, "paper": 1.0}), chapter.at_size(0.5)
         (0.1, 0.5)
         """
-        return at_size(value, self.size.name)
+        return value_in(value, self.size.name)
 
     def progress(self, items: Iterable[Item], description: str) -> Iterator[Item]:
         """Go through items, with a progress bar if the notebook is open and it takes more than two seconds.
@@ -150,7 +150,7 @@ class Chapter:
         name : str
             Name of the record.
         rows : sequence of mappings
-            Its rows; their keys are columns of `columns.yaml`.
+            Its rows; `boltzmann_companion.columns` says how their keys are headed and compared.
         figure, **options
             As for `Run.save`.
 
@@ -162,7 +162,7 @@ class Chapter:
         Raises
         ------
         InputError
-            If a row has a key that is not declared for this record, or a value that a record cannot hold.
+            If a row has a value that a record cannot hold.
         """
         columns = record_columns(name, self.size.name, rows)
         settings = settings_in_force(self._parameters, self.settings, self.size.name)
@@ -383,11 +383,11 @@ def settings_in_force(
     >>> settings_in_force({"seed": 1, "max_k": {"digits": 300, "paper": 10_000}}, {}, "paper")
     {'seed': 1, 'max_k': 10000}
     """
-    own = {name: at_size(value, profile) for name, value in parameters.items()}
+    own = {name: value_in(value, profile) for name, value in parameters.items()}
     return json.loads(json.dumps({**settings, **own}))
 
 
-def at_size(value: Any, profile: str) -> Any:
+def value_in(value: Any, profile: str) -> Any:
     """A parameter in a profile, if it has a value for each; any other as it is."""
     return value[profile] if isinstance(value, Mapping) else value
 
@@ -472,13 +472,13 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     size = get_profile(parameters["profile"])
     _require_parameter(parameters, "seed", given["seed"], given["seed"])
     for key, value in given.items():
-        _require_parameter(parameters, key, value, at_size(value, size.name))
+        _require_parameter(parameters, key, value, value_in(value, size.name))
     in_force = {key: parameters[key] for key in given if key != "profile"}
     own = {
-        key: at_size(parameters[key], size.name)
+        key: value_in(parameters[key], size.name)
         for key, value in given.items()
         # claims hold in both profiles
-        if key != "profile" and at_size(parameters[key], size.name) != at_size(value, size.name)
+        if key != "profile" and value_in(parameters[key], size.name) != value_in(value, size.name)
     }
     chapter = Chapter(name, size, in_force, own, committed)
     explain_outputs(own)

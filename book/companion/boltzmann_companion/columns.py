@@ -1,11 +1,15 @@
-r"""The columns of the book's records: how they are headed, in which unit, and how far two runs may differ.
+r"""The columns of the book's records: headings, units, and how far two runs may differ.
 
-`columns.yaml` declares each of them once, and says which records have them and which of them a table shows.
-A chapter only fills in rows:
+A chapter only fills in rows. Columns that mean the same in several records are declared in
+`columns.yaml`; what one record alone has, or has in another way, in the file of its chapter in
+`headings/`, which also says what its tables show. Anything else is headed by its key:
 
->>> rows = [{"model": "CD1(500)", "log_z": 451.3}]
->>> record_columns("my-own-table", "digits", rows)["log_z"]
+>>> rows = [{"model": "CD1(500)", "log_z": 451.3, "my_own": 1.5}]
+>>> columns = record_columns("my-own-table", "digits", rows)
+>>> columns["log_z"]
 Column(label='$\\ln \\hat Z$', unit='nats', tolerance=1e-06)
+>>> columns["my_own"]
+Column(label='my own', unit='', tolerance=0.0)
 """
 
 from __future__ import annotations
@@ -20,7 +24,10 @@ import yaml
 
 from paperlib.errors import InputError
 
-DECLARATIONS = Path(__file__).with_name("columns.yaml")
+#: What several records share.
+SHARED = Path(__file__).with_name("columns.yaml")
+#: What each record has of its own: a file for each chapter.
+HEADINGS = Path(__file__).with_name("headings")
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,7 @@ class View:
 
 
 def record_columns(name: str, profile: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
-    """The columns of a record: those declared for it that its rows have.
-
-    A record that is not declared has the keys of its rows, with the columns as they are declared for all records.
+    """The columns of a record: the keys of its rows, in their order.
 
     Parameters
     ----------
@@ -72,32 +77,16 @@ def record_columns(name: str, profile: str, rows: Sequence[Mapping[str, Any]]) -
     rows : sequence of mappings
         Its rows.
 
-    Raises
-    ------
-    InputError
-        If a row has a key that is not declared.
-
     Examples
     --------
     >>> found = record_columns("sm2008-table-1", "digits", [{"model": "CD1(25)", "log_z": 221.0}])
     >>> found["log_z"].unit
     'nats'
     """
-    declared = _declarations()["records"].get(name, {})
-    used = dict.fromkeys(key for row in rows for key in row)
-    keys = declared.get("columns", used)
-    known = _declarations()["columns"]
-    unknown = [key for key in used if key not in keys or key not in known]
-    if unknown:
-        raise InputError(
-            f"rows: expected columns of {name} in {DECLARATIONS.name}, got {', '.join(unknown)}"
-        )
-    overrides = declared.get("overrides", {})
-    return {
-        key: _column(key, (known[key] or {}) | overrides.get(key, {}), profile)
-        for key in keys
-        if key in used
-    }
+    shared = _shared_columns()
+    own = _declared(name).get("columns", {})
+    keys = dict.fromkeys(key for row in rows for key in row)
+    return {key: _column(key, shared.get(key, {}) | own.get(key, {}), profile) for key in keys}
 
 
 def view(name: str, which: str | None = None) -> View:
@@ -113,20 +102,26 @@ def view(name: str, which: str | None = None) -> View:
     >>> view("binarization").headings["fresh_gap_spread"]
     'its spread'
     """
-    declared = _declarations()["records"].get(name, {})
+    declared = _declared(name)
     shown = declared.get("shown")
     views: dict[str | None, Any] = shown if isinstance(shown, dict) else {None: shown}
     which = which or next(iter(views))
     if which not in views:
-        raise InputError(f"view: expected one of {name} in {DECLARATIONS.name}, got {which!r}")
+        raise InputError(f"view: expected one of {name} in {HEADINGS.name}/, got {which!r}")
     headings = views[which] and dict(_heading(item) for item in views[which])
     return View(headings, declared.get("digits"))
 
 
-def _column(key: str, fields: dict[str, Any], profile: str) -> Column:
+def _column(key: str, fields: Mapping[str, Any], profile: str) -> Column:
     """A column from its fields; a field may have a value for each profile."""
-    fields = {"label": key.replace("_", " ")} | fields
-    return Column(**{name: x[profile] if isinstance(x, dict) else x for name, x in fields.items()})
+    values = {name: x[profile] if isinstance(x, dict) else x for name, x in fields.items()}
+    unit = values.get("unit", "")
+    tolerance = {"": 0.0, "count": 0}.get(unit, 1e-6)
+    return Column(
+        label=values.get("label", key.replace("_", " ")),
+        unit=unit,
+        tolerance=values.get("tolerance", tolerance),
+    )
 
 
 def _heading(item: str | dict[str, str]) -> tuple[str, str | None]:
@@ -134,6 +129,19 @@ def _heading(item: str | dict[str, str]) -> tuple[str, str | None]:
     return (item, None) if isinstance(item, str) else next(iter(item.items()))
 
 
+def _declared(name: str) -> dict[str, Any]:
+    """What is declared for a record."""
+    return _declared_records().get(name, {})
+
+
 @cache
-def _declarations() -> dict[str, Any]:
-    return yaml.safe_load(DECLARATIONS.read_text(encoding="utf-8"))
+def _shared_columns() -> dict[str, dict[str, Any]]:
+    return yaml.safe_load(SHARED.read_text(encoding="utf-8"))
+
+
+@cache
+def _declared_records() -> dict[str, dict[str, Any]]:
+    records = {}
+    for path in sorted(HEADINGS.glob("*.yaml")):
+        records |= yaml.safe_load(path.read_text(encoding="utf-8"))
+    return records

@@ -187,25 +187,16 @@ def check(
     if numbers or write:
         raise typer.Exit(int(bool(wrong)))
 
-    from boltzmann_companion.build.check import check_chapter, outdated
+    from boltzmann_companion.build.check import check_chapter, check_records
     from boltzmann_companion.build.runner import chapters
-    from boltzmann_companion.records import read_record
 
     names_of_pages = {page.path.stem for page in chosen}
     selected = [chapter for chapter in chapters() if chapter.stem in names_of_pages]
-    names_of_chapters = {chapter.stem for chapter in selected}
-    anything = bool(wrong)
-    records = map(read_record, sorted((root / "figures").glob("*/*.json")))
-    of_these = [r for r in records if r["provenance"].get("chapter") in names_of_chapters]
-    old = 0
-    for record in of_these:
-        reasons = outdated(record)
-        if reasons:
-            old += 1
-            typer.echo(f"{record['profile']}/{record['name']}: made from {'; '.join(reasons)}")
-            typer.echo(f"  make it again: {record['provenance']['command']}")
-    typer.echo(f"{len(of_these)} records, {old} out of date")
-    anything |= old > 0
+    count, old = check_records(root, {chapter.stem for chapter in selected})
+    for line in old:
+        typer.echo(line)
+    typer.echo(f"{count} records, {len(old)} out of date")
+    anything = bool(wrong or old)
     for chapter in selected if names else ():
         moved, left_out = check_chapter(chapter)
         anything |= bool(moved)

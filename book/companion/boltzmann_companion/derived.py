@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from boltzmann_companion.cells import DERIVED, read_table
+from boltzmann_companion.record_files import as_json
 from paperlib import storage
 from paperlib.errors import InputError
 
@@ -39,7 +40,7 @@ def checksum(table: Mapping[str, Any]) -> str:
     >>> checksum({"rows": []})[:8]
     '4f53cda1'
     """
-    text = json.dumps(table["rows"], sort_keys=True)
+    text = json.dumps(as_json(table["rows"]), sort_keys=True)
     return storage.sha256(text.encode())
 
 

@@ -36,7 +36,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +49,7 @@ import torch
 from boltzmann_companion import SETTINGS
 from boltzmann_companion.columns import Column
 from boltzmann_companion.recipes import RECIPES, Model
+from boltzmann_companion.record_files import as_json, read_record
 from boltzmann_likelihood.provenance import CHECKED, made_by
 from boltzmann_likelihood.store import shards_used, summarize_shards
 from paperlib import storage
@@ -269,7 +270,7 @@ class Run:
                     key: record["provenance"][key]
                     for key in ("utc", "commit", "processor", "instructions")
                 }
-                storage.write_json(path, _encode(old))
+                storage.write_json(path, as_json(old))
             if is_kept:
                 return record
         for picture in pictures:
@@ -281,7 +282,7 @@ class Run:
                     metadata={"Date": None} if picture.suffix == ".svg" else None,
                     dpi=150,
                 )
-        storage.write_json(path, _encode(record))
+        storage.write_json(path, as_json(record))
         return record
 
     def _provenance(
@@ -356,34 +357,6 @@ def other_inputs(record: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[s
 
 def _is_committed_at_last(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return bool(old["provenance"].get("dirty")) and new["provenance"]["dirty"] is False
-
-
-def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A record from its file.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or is not a record.
-
-    Examples
-    --------
-    >>> folder = storage.companion_folder() / "figures" / "paper"
-    >>> read_record(folder / "sm2008-table-1.json")["provenance"]["chapter"]
-    '05-exact-partition-functions'
-    """
-    try:
-        record = _decode(json.loads(Path(path).read_text()))
-    except FileNotFoundError as error:
-        raise InputError(f"path: expected a record at {path}, found none") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"path: expected a record in {path}, it is not JSON: {error}") from error
-    missing = {"name", "profile", "columns", "rows", "provenance"} - set(record)
-    if missing:
-        raise InputError(
-            f"path: expected a record in {path}, it lacks {', '.join(sorted(missing))}"
-        )
-    return record
 
 
 def load_result(name: str, profile: str) -> dict[str, Any] | None:
@@ -619,7 +592,7 @@ def differences(
     ['CD1(16), ln Z: 1.000 -> 1.200 (within 0.1)']
     """
     if expected["columns"] != actual["columns"]:
-        return ["columns differ"]
+        return [_other_columns(expected["columns"], actual["columns"])]
     if len(expected["rows"]) != len(actual["rows"]):
         return [f"{len(expected['rows'])} rows expected, {len(actual['rows'])} found"]
     names, found = _row_names(expected), []
@@ -637,6 +610,15 @@ def differences(
                 line = f"{name}, {_in_words(column['label'])}: {values}"
                 found.append(f"{line} ({details})" if details else line)
     return found
+
+
+def _other_columns(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str:
+    """In which columns two records differ, in words."""
+    missing = [f"without {key}" for key in expected if key not in actual]
+    new = [f"with {key}" for key in actual if key not in expected]
+    shared = [key for key in expected if key in actual]
+    other = [f"another {key}" for key in shared if expected[key] != actual[key]]
+    return f"columns differ: {', '.join(missing + new + other)}"
 
 
 def _how_far(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -733,23 +715,3 @@ def _agree(old: Value, new: Value, tolerance: float) -> bool:
     if isinstance(old, int | float) and isinstance(new, int | float):
         return old == new or abs(old - new) <= tolerance
     return old == new
-
-
-# JSON has no infinity; a lower end of minus infinity is a valid result here.
-_INFINITIES = {math.inf: "inf", -math.inf: "-inf"}
-_FROM_TEXT = {text: number for number, text in _INFINITIES.items()}
-
-
-def _encode(value: Any) -> Any:
-    return _changed(value, lambda one: _INFINITIES.get(one, one) if isinstance(one, float) else one)
-
-
-def _decode(value: Any) -> Any:
-    return _changed(value, lambda one: _FROM_TEXT.get(one, one) if isinstance(one, str) else one)
-
-
-def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A value of JSON with every number and text in it changed."""
-    if isinstance(value, dict):
-        return {key: _changed(item, change) for key, item in value.items()}
-    return [_changed(item, change) for item in value] if isinstance(value, list) else change(value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from boltzmann_companion.records import read_record
+from boltzmann_companion.record_files import read_record
 from boltzmann_companion.tables import Table, significant
 from paperlib import storage
 

@@ -158,7 +158,7 @@ def record_table(
 
 
 class Record(dict[str, Any]):
-    r"""A record that Jupyter and the book show as a table, with the columns that `columns.yaml` names for it.
+    r"""A record that Jupyter and the book show as a table; `boltzmann_companion.columns` says how.
 
     One without rows stands for a record that is not computed yet: it shows a sentence that says so.
 

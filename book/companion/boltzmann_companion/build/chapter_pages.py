@@ -11,6 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -50,8 +51,15 @@ These commands make a clone, and install the packages in a notebook that you hav
 _SETTING = re.compile(r"(?!profile|seed)\w+ = .+")
 
 
+@cache
+def shown_notebook(chapter: Path, profile: str) -> nbformat.NotebookNode:
+    """The notebook that the page of a chapter shows, which is read once in a build and which nobody changes."""
+    return copy_for_the_book(chapter, profile)
+
+
 def setup(app: Sphinx) -> None:
     """Listen to the events of a build."""
+    app.connect("builder-inited", lambda app: shown_notebook.cache_clear())
     # before the extension makes citations of the links in it
     app.connect("source-read", _read_notebook, priority=400)
     app.add_transform(ChapterPage)
@@ -61,7 +69,7 @@ def _read_notebook(app: Sphinx, docname: str, source: list[str]) -> None:
     """Keep the notebook for `ChapterPage`, and show its executed copy if there is to be one."""
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".ipynb":
-        notebook = copy_for_the_book(path, app.config.paperlib_executed)
+        notebook = shown_notebook(path, app.config.paperlib_executed)
         app.env.temp_data[_NOTEBOOK] = notebook
         source[0] = nbformat.writes(notebook)
 

@@ -6,7 +6,7 @@ A run on digits writes to `_build/check` only. It goes on after a claim that fai
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import zip_longest
@@ -21,6 +21,7 @@ from boltzmann_companion.chapter import book_parameters, read_settings, settings
 from boltzmann_companion.claims.checks import OWN_SETTINGS, Answer
 from boltzmann_companion.model_store import model_path
 from boltzmann_companion.recipes import RECIPES, load_model
+from boltzmann_companion.record_files import read_record
 from boltzmann_companion.records import moved_records, other_inputs
 from paperlib import storage
 from paperlib.datasets import binary_images
@@ -40,11 +41,11 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
     Parameters
     ----------
     record : mapping
-        From `boltzmann_companion.records.read_record`, written by a chapter.
+        From `boltzmann_companion.record_files.read_record`, written by a chapter.
 
     Examples
     --------
-    >>> from boltzmann_companion.records import read_record
+    >>> from boltzmann_companion.record_files import read_record
     >>> table = storage.companion_folder() / "figures" / "paper" / "control-variates.json"
     >>> record = read_record(table)
     >>> del record["provenance"]["draws"]
@@ -71,6 +72,29 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
         },
     }
     return other_inputs(record, now)
+
+
+def check_records(root: Path, chapters: Container[str]) -> tuple[int, list[str]]:
+    """How many records these chapters have made, and of those that are out of date, what from and what to do.
+
+    Parameters
+    ----------
+    root : Path
+        The repository.
+    chapters : container of str
+        Their names.
+    """
+    records = map(read_record, sorted((root / "figures").glob("*/*.json")))
+    made = [record for record in records if record["provenance"].get("chapter") in chapters]
+    old = []
+    for record in made:
+        reasons = outdated(record)
+        if reasons:
+            old.append(
+                f"{record['profile']}/{record['name']}: made from {'; '.join(reasons)}\n"
+                f"  make it again: {record['provenance']['command']}"
+            )
+    return len(made), old
 
 
 @cache

@@ -12,9 +12,9 @@ from docutils.statemachine import StringList
 from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
-from boltzmann_companion.build.runner import copy_for_the_book
+from boltzmann_companion.build.chapter_pages import shown_notebook
 from boltzmann_companion.claims.checks import Answer, answers
-from boltzmann_companion.records import read_record
+from boltzmann_companion.record_files import read_record
 
 _HEAD = """
 | chapter | size | seconds | shards | seconds of these | records | computed on | library | Python | torch | numpy | claims that hold |
@@ -36,7 +36,7 @@ def status_table(
     Parameters
     ----------
     records : iterable of dict
-        From `boltzmann_companion.records.read_record`. Those that no chapter has written are passed over.
+        From `boltzmann_companion.record_files.read_record`. Those that no chapter has written are passed over.
     claims : mapping of (str, str) to Counter
         How many claims a chapter has checked with a profile, by the answer.
 
@@ -82,7 +82,7 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     Parameters
     ----------
     records : iterable of dict
-        From `boltzmann_companion.records.read_record`.
+        From `boltzmann_companion.record_files.read_record`.
 
     Examples
     --------
@@ -172,6 +172,6 @@ class StatusTable(SphinxDirective):
     def _claims(self, chapters: Iterable[Path]) -> dict[tuple[str, str], Counter[str]]:
         profile = self.config.paperlib_executed
         return {
-            (chapter.stem, profile or "digits"): claims_checked(copy_for_the_book(chapter, profile))
+            (chapter.stem, profile or "digits"): claims_checked(shown_notebook(chapter, profile))
             for chapter in chapters
         }

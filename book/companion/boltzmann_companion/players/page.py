@@ -6,8 +6,9 @@ the card, its style (`player.css`) and its script (`player.js`). `frames`, `chai
 
 The card holds everything it needs and fetches nothing. Nothing moves until the reader asks for it.
 A player opens at its last moment, or at one that shows better what it is about; where scripts are off, that is all, without controls.
-JupyterLab shows a notebook that it does not trust without drawings, style and scripts: the card then begins with words on what it holds.
-`make lab` trusts the chapters.
+JupyterLab shows a notebook that it does not trust without drawings, style and scripts, but with the words in them, and with images.
+So the opening moment is an image, of which the script makes a drawing, and the controls are text of a script until it runs.
+The card then begins with words on what it holds. `make lab` trusts the chapters.
 A page may hold several players, and the same one more than once.
 """
 
@@ -21,10 +22,13 @@ from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
+from urllib.parse import quote
 
 from paperlib import storage
 
 _FOLDER = Path(__file__).parent
+# What may stand in the address of an image as it is.
+_PLAIN = " =/(),;-."
 
 _CARD = Template("""\
 <div class="paperlib-player $kind-player" data-player="$key" role="group" \
@@ -33,11 +37,11 @@ aria-label="$description"$style>
 $css</style>
 <div class="not-run">$description ($contents). Run this cell to see it.</div>
 $drawing
-$choices<div class="controls" hidden>
+$choices<script type="text/html" class="controls">
 <button type="button">Play</button>
 <label>$slider_word<input class="time" type="range" min="$first" max="$last" value="$opening" \
 step="1" aria-label="$slider_name" aria-valuetext="$value"></label>
-</div>
+</script>
 <p aria-live="polite">$caption</p>
 <script type="application/json">$data</script>
 <script>{
@@ -45,6 +49,12 @@ $script
 startPlayers("$key");
 }</script>
 </div>
+""")
+
+_CHOICES = Template("""\
+<script type="text/html" class="controls">
+$choices
+</script>
 """)
 
 
@@ -131,7 +141,7 @@ def player(
         css=_source("player.css"),
         contents=html.escape(contents),
         drawing=drawing,
-        choices=f'<div class="controls" hidden>\n{choices}\n</div>\n' if choices else "",
+        choices=_CHOICES.substitute(choices=choices) if choices else "",
         slider_word=f"{html.escape(word)} " if word else "",
         slider_name=html.escape(slider),
         first=first,
@@ -145,11 +155,19 @@ def player(
     return Player(description, contents, card)
 
 
-def svg(width: int, height: int, words: str, *lines: str) -> str:
-    """A picture with these elements, and what it shows in words; the book's theme does not dim it on dark pages."""
+def svg(width: int, height: int, words: str, *lines: str, letters: int = 14) -> str:
+    """A picture with these elements, and what it shows in words, as an image of which the script makes a drawing.
+
+    The book's theme does not dim it on dark pages. `letters` is the size of its text in pixels.
+    """
+    drawing = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="dark-light" '
+        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="{letters}" '
+        f'role="img" aria-label="{html.escape(words)}">\n' + "\n".join(lines) + "\n</svg>"
+    )
     return (
-        f'<svg class="dark-light" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{html.escape(words)}">\n' + "\n".join(lines) + "\n</svg>"
+        f'<img class="still dark-light" width="{width}" alt="{html.escape(words)}" '
+        f'src="data:image/svg+xml,{quote(drawing, safe=_PLAIN)}">'
     )
 
 

@@ -119,7 +119,17 @@ const startPlayers = (key) => {
 
   for (const player of document.querySelectorAll(`[data-player="${key}"]:not([data-ready])`)) {
     player.dataset.ready = "";
-    const data = JSON.parse(player.querySelector("script").textContent);
+    for (const still of player.querySelectorAll("img.still")) {
+      const source = decodeURIComponent(still.src.slice(still.src.indexOf(",") + 1));
+      still.replaceWith(new DOMParser().parseFromString(source, "image/svg+xml").documentElement);
+    }
+    for (const text of player.querySelectorAll("script.controls")) {
+      const controls = document.createElement("div");
+      controls.className = "controls";
+      controls.innerHTML = text.textContent;
+      text.replaceWith(controls);
+    }
+    const data = JSON.parse(player.querySelector('script[type="application/json"]').textContent);
     const draw = { frames, chains, traces, ladders, particles, brackets }[data.kind](player, data);
     const time = player.querySelector(".time"), button = player.querySelector("button"), caption = player.querySelector("p");
     let timer = null, opening = true;
@@ -149,6 +159,5 @@ const startPlayers = (key) => {
     });
     time.addEventListener("input", () => { stop(); show(); });
     for (const choice of player.querySelectorAll(".choice")) choice.addEventListener("input", show);
-    for (const controls of player.querySelectorAll(".controls")) controls.hidden = false;
   }
 };

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from boltzmann_companion.players.page import Player, player
+from boltzmann_companion.players.page import Player, player, svg
 from paperlib.errors import InputError
 from paperlib.validation import require_finite, require_shape
 
@@ -113,15 +113,15 @@ def _drawn_means(means: Sequence[float], exact: Sequence[float]) -> str:
             f'<text x="{middle:.1f}" y="188" text-anchor="middle">{unit + 1}</text>'
         )
     drawn = "\n".join(bars)
-    return f"""\
-<svg viewBox="0 0 310 210" role="img" \
-aria-label="Bars: means of the hidden units. Black lines: exact posterior means.">
+    return _picture(
+        "Bars: means of the hidden units. Black lines: exact posterior means.",
+        f"""\
 <text x="{_LEFT}" y="14">means (bars), exact (lines)</text>
 {_AXES}
 <text x="36" y="28" text-anchor="end">1</text><text x="36" y="178" text-anchor="end">0</text>
 {drawn}
-<text x="169" y="202" text-anchor="middle">hidden unit</text>
-</svg>"""
+<text x="169" y="202" text-anchor="middle">hidden unit</text>""",
+    )
 
 
 def _drawn_bounds(bounds: Sequence[float], goal: float, low: float, high: float) -> str:
@@ -134,9 +134,9 @@ def _drawn_bounds(bounds: Sequence[float], goal: float, low: float, high: float)
     points = [(_LEFT + _WIDTH * update / last, y(bound)) for update, bound in enumerate(bounds)]
     curve = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
     now_x, now_y = points[-1]
-    return f"""\
-<svg viewBox="0 0 310 210" role="img" \
-aria-label="Line: the lower bound at every update so far. Dashed: the bound of coordinate ascent.">
+    return _picture(
+        "Line: the lower bound at every update so far. Dashed: the bound of coordinate ascent.",
+        f"""\
 <text x="{_LEFT}" y="14">lower bound in nats</text>
 {_AXES}
 <text x="40" y="28" text-anchor="end">{_minus(f"{high:g}")}</text>
@@ -146,8 +146,13 @@ aria-label="Line: the lower bound at every update so far. Dashed: the bound of c
 <text x="169" y="202" text-anchor="middle">update</text>
 <line x1="{_LEFT}" x2="{_RIGHT}" y1="{y(goal):.1f}" y2="{y(goal):.1f}" stroke="#000" stroke-dasharray="4 3"/>
 <polyline points="{curve}" fill="none" stroke="#0072B2" stroke-width="2"/>
-<circle cx="{now_x:.1f}" cy="{now_y:.1f}" r="4" fill="#D55E00"/>
-</svg>"""
+<circle cx="{now_x:.1f}" cy="{now_y:.1f}" r="4" fill="#D55E00"/>""",
+    )
+
+
+def _picture(words: str, lines: str) -> str:
+    """One of the two drawings."""
+    return svg(310, 210, words, lines, letters=12)
 
 
 def _rounded(values: Tensor) -> list:

@@ -25,7 +25,16 @@ _COLUMNS = {
     "test": ("Avg. Test log-prob. / true", "Avg. Test log-prob. / estimate"),
     "train": ("Avg. Train log-prob. / true", "Avg. Train log-prob. / estimate"),
 }
-_OF_POINTS = (*QUANTITIES, "log_z_error", "largest_mass", "effective_runs", "blank_share")
+# The columns of a table, in their order.
+_OF_POINTS = (
+    "log_z",
+    "log_z_error",
+    "test",
+    "train",
+    "largest_mass",
+    "effective_runs",
+    "blank_share",
+)
 
 Row = Mapping[str, Any]
 Interval = tuple[float, float]
