@@ -20,6 +20,7 @@ CELLS = {
         "open_chapter(",
         "from itertools import pairwise",
         "true_log_z =",
+        "log_weight = log_f - log_start",
         "def one_jump(",
         "class Line(",
         "def annealed_runs(",
