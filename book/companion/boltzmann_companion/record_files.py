@@ -30,6 +30,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from paperlib import storage
     >>> folder = storage.companion_folder() / "figures" / "paper"
     >>> read_record(folder / "sm2008-table-1.json")["provenance"]["chapter"]
     '05-exact-partition-functions'
