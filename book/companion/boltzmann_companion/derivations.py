@@ -366,7 +366,6 @@ def second_layer(stored: Stored) -> Numbers:
     half = [(row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)]
     gain = above["ladder"] - below["ladder"]
     yield "second-layer-gain", "nats", gain, "the MNIST DBN less mnistCD25-500"
-    yield "second-layer-gain-error", "nats", math.hypot(*half), "its 95 % error"
     error = math.hypot(*half) / 1.96
     yield "second-layer-gain-std-error", "nats", error, "its standard error"
     printed = printed_numbers(stored)
