@@ -139,6 +139,9 @@ def training_length(stored: Stored) -> Numbers:
     gains = {m: mean_at(stored, m, 100) - mean_at(stored, m, 10) for m in small + wide}
     yield "CD1-500-gain", "nats", gains["CD1(500)"], "test average of CD1(500): 100 less 10 epochs"
     yield "CD3-500-gain", "nats", gains["CD3(500)"], "the same for CD3(500)"
+    for name, model in (("CD1-500", "CD1(500)"), ("CD3-500", "CD3(500)")):
+        dip = mean_at(stored, model, 5) - mean_at(stored, model, 10)
+        yield f"{name}-dip", "nats", dip, f"test average of {model}: 5 less 10 epochs"
     gain = ends([gains[m] for m in small])
     yield "small-gain", "nats", gain, "least and largest with 20 or 25 units, 100 less 10 epochs"
     for epoch in (5, 15, 100):
@@ -311,6 +314,8 @@ def evaluations(stored: Stored) -> Numbers:
     share = 1 - 0.05 ** (1 / len(models))
     what = "95 % limit of the share of models that mislead, if none of these did"
     yield "held-out-models", "count", len(models), "models drawn at random"
+    planted = sum("mode" in model for _, model in models)
+    yield "held-out-planted", "count", planted, "of them with a planted mode"
     yield "misleading-at-most", "fraction", share, what
     for name, rows in studies.items():
         trusted = [row for row in rows if is_trusted(row)]
@@ -386,6 +391,10 @@ def published_differences(stored: Stored) -> Numbers:
     missed = train - fmean(row["train"] - 451.27 for row in fresh(stored))
     what = "the printed training average less that of fresh binarisations, with ln Z = 451.27"
     yield "published-training-missed", "nats", missed, what
+    tables = [f"raise2015/table-1/mnist{name}-20" for name in ("pcd", "cd1")]
+    short = [printed[f"{table}/exact"] - printed[f"{table}/uniform-raise"] for table in tables]
+    what = "printed RAISE from uniform pixels below exact, 20 units, least and largest"
+    yield "published-uniform-short", "nats", ends(short), what
 
 
 @derived
@@ -634,6 +643,16 @@ def agreements(stored: Stored) -> Numbers:
         wrong = sum(error > 1 for error in of)
         yield f"agreed-wrong{name}", "count", wrong, "of them: an end is off by more than a nat"
         yield f"agreed-worst{name}", "nats", max(of), "largest error of an end among them"
+    trained = [
+        row
+        for row in stored.rows("evaluate-study", model="CD-1, 16 units, rate 1", data="mnist")
+        if row["start"] != "uniform"
+    ]
+    off = ends([row["ais_error"] for row in trained])
+    gaps = ends([row["gap"] for row in trained])
+    what = "a mode by training alone, from base rates"
+    yield "trained-mode-off", "nats", off, f"{what}: least and largest error of AIS"
+    yield "trained-mode-gap", "nats", gaps, f"{what}: least and largest gap"
 
 
 # ---- why trust this code
@@ -865,6 +884,11 @@ def estimators(stored: Stored) -> Numbers:
         yield f"mostly-low-{budget}", "count", low, f"models on which AIS is mostly low, {budget:,}"
     least = min(row["below"] for row in rows)
     yield "fewest-below", "count", least, "runs of AIS below ln Z, on the model with the fewest"
+    others = [row for row in rows if mostly_low(row) == Word.CANNOT_TELL]
+    below = sum(row["below"] for row in others)
+    runs = sum(row["repeats"] for row in others)
+    yield "others-below", "count", below, "runs of AIS below ln Z where no model alone can tell"
+    yield "others-runs", "count", runs, "of so many"
     above = ends([row["far_above"] for row in rows])
     yield (
         "far-above",
@@ -897,6 +921,8 @@ def estimators(stored: Stored) -> Numbers:
     count = len(faster) - count
     yield "tempering-nearer-small", "count", count, "of these: tempering is nearer in the same time"
     yield "time-of-tempering", "times", ends([time[model] for model in seen]), "its time over AIS's"
+    trained = [time[model] for model in seen if model.startswith("mnist-")]
+    yield "time-of-tempering-trained", "times", ends(trained), "the same on small trained models"
     hidden = [
         row["median_error"]
         for row in stored.rows("estimator-study", model="hidden-mode-784x501")
