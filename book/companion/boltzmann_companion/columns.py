@@ -24,9 +24,9 @@ import yaml
 
 from paperlib.errors import InputError
 
-#: What several records share.
+#: Columns that several records share.
 SHARED = Path(__file__).with_name("columns.yaml")
-#: What each record has of its own: a file for each chapter.
+#: A file for each chapter, with what its records alone have.
 HEADINGS = Path(__file__).with_name("headings")
 
 
