@@ -64,7 +64,9 @@ def ratio_on_mnist(ratios: Rows) -> Claims:
     *forward, _ = ratios
     missed = not any(inside(row["interval_3_sigma"], row["exact"]) for row in forward)
     warned = all(row["warnings"] != "none" for row in ratios)
-    claim = "from CD1(25) neither interval holds the truth, and the library warns in both directions"
+    claim = (
+        "from CD1(25) neither interval holds the truth, and the library warns in both directions"
+    )
     yield claim, missed and warned
 
 
