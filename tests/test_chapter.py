@@ -308,7 +308,7 @@ def test_views_of_a_record_are_those_of_columns_yaml():
 
 
 def test_view_without_a_list_leaves_out_columns_that_no_row_fills():
-    stored = opened().stored("raise-expectations")
+    stored = opened().stored("raise-figure-5")
     emptied = stored.only([row | {"ais": None} for row in stored["rows"]])
     assert "AIS (nats)" in stored.view().heading
     assert "AIS (nats)" not in emptied.view().heading
