@@ -17,21 +17,6 @@ _PAPER: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "color": "0.
 _OURS, _AUTHORS = "C0", "C3"
 
 
-def first_paper(rows: Sequence[Compared]) -> Figure:
-    """Test averages of the first paper's two tables and ours; of `report.first_paper`."""
-    figure, axes = plt.subplots(figsize=(7.0, 0.9 + 0.3 * len(rows)))
-    for place, row in enumerate(rows):
-        color = _AUTHORS if row.authors else _OURS
-        theirs = row.entry.printed
-        axes.plot([theirs, row.value], [place, place], color="0.8", linestyle="-", zorder=0)
-        axes.plot(theirs, place, **_PAPER)
-        axes.plot(row.value, place, "o", color=color, markersize=4)
-    _name_rows(axes, [row.model.removeprefix("Test ") for row in rows])
-    axes.set_xlabel("average log-probability of test images, or bound (nats)")
-    _explain(axes)
-    return figure
-
-
 def second_paper(models: Mapping[str, Mapping[str, Compared]]) -> Figure:
     """Gaps of the RAISE paper's two tables and ours; of `report.second_paper`."""
     figure, both = plt.subplots(1, 2, figsize=(7.0, 1.1 + 0.3 * len(models)), sharey=True)
