@@ -10,6 +10,7 @@ import pytest
 from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
+from boltzmann_companion.chapter import AFTER_A_MOVE
 from boltzmann_companion.record_files import as_json, read_record
 from boltzmann_companion.records import differences, moved_numbers, moved_records
 
@@ -202,14 +203,14 @@ def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, com
         1,
         [
             *looked_at,
-            "01-one: moved:",
+            f"01-one: {AFTER_A_MOVE}",
             "  the number is below 2: yes -> no",
             "  a-table, tiny, ln Z: 1.00 -> 2.50 (within 1e-6)",
         ],
     )
     checkout("1 / 0")
     code, (_, _, first, second, *_, last) = run("01")
-    assert (code, first) == (1, "01-one: moved:")
+    assert (code, first) == (1, f"01-one: {AFTER_A_MOVE}")
     assert second.startswith("  the run stopped: ")
     assert "ZeroDivisionError" in second
     assert last == "  a-table: was not written"

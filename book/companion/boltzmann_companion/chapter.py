@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_AFTER_A_MOVE = (
+#: What a chapter or a check says before the numbers that moved.
+AFTER_A_MOVE = (
     "moved, by a mistake or on purpose (then `make refresh`, and a line in CHANGELOG.md):"
 )
 _OTHER_PROCESSORS = "depends on the processor: on another kind it is compared within its errors"
@@ -275,7 +276,7 @@ class Chapter:
             if record["processor_bound"]:
                 print(f"{name} {_OTHER_PROCESSORS}")
         if moved:
-            print(_AFTER_A_MOVE, *moved, sep="\n")
+            print(AFTER_A_MOVE, *moved, sep="\n")
         else:
             values = sum(map(compared_values, self._records.values()))
             print(f"{len(self._records)} records with {values:,} values, all as in the book")

@@ -189,6 +189,7 @@ def check(
 
     from boltzmann_companion.build.check import check_chapter, check_records
     from boltzmann_companion.build.runner import chapters
+    from boltzmann_companion.chapter import AFTER_A_MOVE
 
     names_of_pages = {page.path.stem for page in chosen}
     selected = [chapter for chapter in chapters() if chapter.stem in names_of_pages]
@@ -200,7 +201,7 @@ def check(
     for chapter in selected if names else ():
         moved, left_out = check_chapter(chapter)
         anything |= bool(moved)
-        typer.echo(f"{chapter.stem}: {'moved:' if moved else 'nothing moved'}")
+        typer.echo(f"{chapter.stem}: {AFTER_A_MOVE if moved else 'nothing moved'}")
         for line in (*moved, *left_out):
             typer.echo(f"  {line}")
     raise typer.Exit(int(anything))

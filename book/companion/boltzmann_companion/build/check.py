@@ -149,7 +149,7 @@ def _not_stopped_by_claims(notebook: nbformat.NotebookNode) -> nbformat.Notebook
 
 
 def moved_lines(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> list[str]:
-    r"""The claims and other checked lines of a chapter that a new run prints differently.
+    r"""The claims, tables and other checked lines of a chapter that a new run shows differently.
 
     Parameters
     ----------
@@ -165,6 +165,12 @@ def moved_lines(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> li
     >>> new = nbformat.v4.new_notebook(cells=[printing("it holds: no (with your settings)\nerror: 2\n")])
     >>> moved_lines(old, new)
     ['it holds: yes -> no', 'error: 0.1 -> error: 2']
+    >>> def showing(table):
+    ...     output = nbformat.v4.new_output("display_data", data={"text/markdown": table})
+    ...     return nbformat.v4.new_code_cell(outputs=[output], metadata={"tags": ["nbval-check-output"]})
+    >>> old = nbformat.v4.new_notebook(cells=[showing("| AIS | 271.31 |")])
+    >>> moved_lines(old, nbformat.v4.new_notebook(cells=[showing("| AIS | 271.13 |")]))
+    ['| AIS | 271.31 | -> | AIS | 271.13 |']
     """
     pairs = zip(_printed(stored), _printed(run), strict=True)
     return [line for before, after in pairs for line in _moved(before, after)]
@@ -174,8 +180,13 @@ def _printed(notebook: nbformat.NotebookNode) -> Iterator[Sequence[str]]:
     for cell in notebook.cells:
         # the records are compared here, whatever the chapter says of them
         if cell.source != "chapter.compare()" and _COMPARED & set(cell.metadata.get("tags", [])):
-            text = "".join(output.get("text", "") for output in cell.outputs)
+            text = "".join(map(_text_of, cell.outputs))
             yield text.replace(OWN_SETTINGS, "").splitlines()
+
+
+def _text_of(output: nbformat.NotebookNode) -> str:
+    """What an output prints, or the table that it shows."""
+    return output.get("text", "") or output.get("data", {}).get("text/markdown", "")
 
 
 def _moved(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
