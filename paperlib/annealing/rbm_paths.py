@@ -47,6 +47,7 @@ from paperlib.validation import (
     as_binary,
     as_bits,
     as_tensor,
+    blocks,
     parameter,
     require_binary,
     require_count,
@@ -92,7 +93,10 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self._visible_bias_a = visible_bias_a.detach()
         self._visible_bias_b = rbm_b.visible_bias.detach()
         self._bias_difference = rbm_b.visible_bias - visible_bias_a
-        self._weights = torch.cat([weights_a, rbm_b.weights], dim=1)
+        # Those of the model itself, not a copy, where A has no hidden units.
+        self._weights = rbm_b.weights.detach().contiguous()
+        if split:
+            self._weights = torch.cat([weights_a, self._weights], dim=1)
         self._hidden_bias = torch.cat([hidden_bias_a, rbm_b.hidden_bias])
         self._widths = tuple(self._weights.shape)
         self._hidden_b = slice(split, None)
@@ -328,9 +332,39 @@ class BaseRatePath(RBMInterpolation):
     def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
         bias = bias_at_start("visible_bias", visible_bias, rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
+        self._begin_at(bias)
+
+    @torch.no_grad()
+    def _begin_at(self, bias: Tensor) -> None:
+        """Set all that depends on where the path starts."""
+        self._visible_bias_a = bias.detach()
+        self._bias_difference = self._target.visible_bias - bias
         self.uniform_start = bool((bias == 0).all())
         # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2 each
-        self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)
+        hidden = self._target.num_hidden * math.log(2)
+        self.log_z_start = softplus(bias.double()).sum().item() + hidden
+
+    def restarted(self, visible_bias: object | None) -> Self:
+        """A path to the same target from other biases [D], which shares with this one all that was prepared of the weights.
+
+        That is three times the memory of a model in float32. The biases are those of all units that the path moves.
+
+        Raises
+        ------
+        InputError
+            If `visible_bias` has the wrong length or holds NaN or infinite values.
+
+        Examples
+        --------
+        >>> from paperlib.models import RBM
+        >>> path = BaseRatePath(RBM([[1.0], [0.5]], [0.0, 0.0], [0.0]))
+        >>> path.uniform_start, path.restarted([1.0, 0.0]).uniform_start
+        (True, False)
+        """
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        other._begin_at(bias_at_start("visible_bias", visible_bias, self._target.visible_bias))
+        return other
 
     def _arguments(self) -> tuple[Any, ...]:
         return self._target, self._visible_bias_a
@@ -338,7 +372,10 @@ class BaseRatePath(RBMInterpolation):
     def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]; along a path of a deep model, for its states."""
         bias = self._visible_bias_a.double()
-        return as_bits("v", v, bias, len(bias)) @ bias - softplus(bias).sum()
+        rows = as_tensor("v", v)
+        require_shape("v", rows, [None, len(bias)])
+        sums = [as_bits("v", block, bias, len(bias)) @ bias for block in blocks(rows)]
+        return torch.cat(sums) - softplus(bias).sum()
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Independent draws from the base-rate model."""

@@ -38,6 +38,7 @@ from paperlib.kernels.capability import (
 )
 from paperlib.kernels.draws import Beta, column, for_each_row
 from paperlib.torch_settings import autocasts, plain_torch
+from paperlib.validation import blocks
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
@@ -66,14 +67,19 @@ class Memory(dict["BinaryProduct", tuple[Any, ...]]):
 class BinaryProduct(ABC):
     """`states @ matrix` for binary states, prepared once for many products; `binary_product` chooses the kind.
 
-    `matrix` [n, m] is the matrix that is really multiplied, and `rounded` says whether it differs from the given one by rounding.
+    `rounded` says whether the matrix that is really multiplied differs from the given one by rounding.
     """
 
     rounded = True
 
-    def __init__(self, matrix: Tensor) -> None:
-        self.matrix = matrix
-        self._rows, self._columns = matrix.shape
+    def __init__(self, rows: int, columns: int) -> None:
+        self._rows = rows
+        self._columns = columns
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Tensor:
+        """The matrix [n, m] that is really multiplied."""
 
     def __call__(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None = None
@@ -108,31 +114,55 @@ class _PlainProduct(BinaryProduct):
 
     rounded = False
 
+    def __init__(self, matrix: Tensor) -> None:
+        super().__init__(*matrix.shape)
+        self._matrix = matrix
+
+    @property
+    def matrix(self) -> Tensor:
+        """The given one."""
+        return self._matrix
+
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
     ) -> Tensor:
-        numbers = states.view(torch.uint8).to(self.matrix.dtype)
+        numbers = states.view(torch.uint8).to(self._matrix.dtype)
         if isinstance(factor, Tensor):
-            return torch.addcmul(offset, numbers @ self.matrix, column(factor).to(numbers.dtype))
-        return torch.addmm(offset, numbers, self.matrix, alpha=factor)
+            return torch.addcmul(offset, numbers @ self._matrix, column(factor).to(numbers.dtype))
+        return torch.addmm(offset, numbers, self._matrix, alpha=factor)
 
 
 class IntegerProduct(BinaryProduct):
     """Exact sums of 16-bit integers, `rows` [n, m], for float32 on a CPU; one unit of the integers stands for `scale`."""
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
-        fixed = torch.round(matrix.double() / scale).to(torch.int32)
-        super().__init__((fixed.double() * scale).float())
+        super().__init__(*matrix.shape)
         self.scale = scale
-        self.rows = fixed.to(torch.int16).numpy()
+        self.rows = np.empty(matrix.shape, np.int16)
+        # By columns, as torch's product of integers reads it: the upper eight bits, and the lower ones.
+        pieces = np.empty((2, *matrix.shape[::-1]), np.int8)
+        start = 0
+        for block in blocks(matrix):
+            rows = slice(start, start + len(block))
+            fixed = torch.round(block.double() / scale).to(torch.int32).numpy()
+            upper = (fixed + 128) >> 8
+            self.rows[rows] = fixed
+            pieces[0, :, rows] = upper.T
+            pieces[1, :, rows] = (fixed - 256 * upper).T
+            start = rows.stop
+        self.pieces = pieces.reshape(-1, self._rows).T
         # With few columns, all sums are always computed anew.
         self.narrow = matrix.shape[1] < _FEWEST_COLUMNS
         # Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
         self.fast_integers = _FAST_INTEGERS
-        upper = (fixed + 128) >> 8
-        pieces = torch.cat([upper, fixed - 256 * upper], 1)
-        # by columns, as torch's product of integers reads it
-        self.pieces = pieces.T.contiguous().to(torch.int8).numpy().T
+
+    @property
+    def matrix(self) -> Tensor:
+        """What the integers stand for, made anew at each call."""
+        matrix = torch.empty(self._rows, self._columns)
+        for block, part in zip(blocks(torch.from_numpy(self.rows)), blocks(matrix), strict=True):
+            part.copy_(block.double() * self.scale)
+        return matrix
 
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
@@ -186,9 +216,15 @@ class _HalvesProduct(BinaryProduct):
     def __init__(self, matrix: Tensor) -> None:
         upper = matrix.bfloat16()
         lower = (matrix - upper).bfloat16()
-        # exact: together these have no more bits than the element itself had
-        super().__init__(upper.float() + lower.float())
+        super().__init__(*matrix.shape)
         self._halves = torch.cat([upper, lower], 1)
+
+    @property
+    def matrix(self) -> Tensor:
+        """The sum of the halves, made anew at each call."""
+        upper, lower = self._halves.chunk(2, 1)
+        # exact: together these have no more bits than the element itself had
+        return upper.float() + lower.float()
 
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
@@ -207,13 +243,25 @@ def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
     that the two conditionals of an RBM belong to one joint distribution.
     """
     if matrix.dtype != torch.float32 or matrix.numel() == 0:
-        return _PlainProduct(matrix)
+        return _PlainProduct(matrix.contiguous())
     if _multiplies_bfloat16(matrix.device):
-        return _HalvesProduct(matrix)
+        return _HalvesProduct(matrix.contiguous())
     # for the matrix and its transpose alike, since rounding only one of them would make another model
     if matrix.is_cpu and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
         return IntegerProduct(matrix, largest.item() / _LARGEST)
-    return _PlainProduct(matrix)
+    return _PlainProduct(matrix.contiguous())
+
+
+def largest_size(tensor: Tensor) -> Tensor:
+    """The largest absolute value of all elements, without a copy of them.
+
+    Examples
+    --------
+    >>> largest_size(torch.tensor([[0.5, -2.0], [1.0, 0.0]]))
+    tensor(2.)
+    """
+    low, high = torch.aminmax(tensor)
+    return torch.maximum(high, -low)
 
 
 def rounding_errors(weights: Tensor) -> Tensor:
@@ -226,8 +274,9 @@ def rounding_errors(weights: Tensor) -> Tensor:
     True
     """
     single = weights.float()
-    product = binary_product(single, single.abs().max())
-    return product.matrix.double() - weights.double()
+    product = binary_product(single, largest_size(single))
+    # The matrix is float32, so that its copy in float64 belongs to nobody else.
+    return product.matrix.double().sub_(weights)
 
 
 def _multiplies_bfloat16(device: torch.device) -> bool:

@@ -16,7 +16,13 @@ from paperlib.errors import InputError
 from paperlib.kernels.blocks import WIDE
 from paperlib.kernels.capability import compiled
 from paperlib.kernels.draws import Beta, draw_bits_of_logits, draw_keys, softplus_increment
-from paperlib.kernels.products import BinaryProduct, IntegerProduct, Memory, binary_product
+from paperlib.kernels.products import (
+    BinaryProduct,
+    IntegerProduct,
+    Memory,
+    binary_product,
+    largest_size,
+)
 from paperlib.kernels.tempering import Ladder
 from paperlib.numerics import softplus
 from paperlib.torch_settings import plain_torch
@@ -58,7 +64,7 @@ class BipartiteSampler:
         self._num_hidden = weights.shape[1]
         units = range(self._num_hidden)
         self._undivided = [units[group] for group in self.groups] == [units]
-        self._largest = weights.abs().max()
+        self._largest = largest_size(weights)
         self._to_hidden = binary_product(weights, self._largest)
         self._to_visible = [self.to_visible(group) for group in self.groups]
         products = (self._to_hidden, *self._to_visible)
@@ -81,7 +87,7 @@ class BipartiteSampler:
 
     def to_visible(self, hidden: slice, visible: slice = slice(None)) -> BinaryProduct:
         """The product of the states of some hidden units with their weights to some visible units."""
-        return binary_product(self._weights[visible, hidden].T.contiguous(), self._largest)
+        return binary_product(self._weights[visible, hidden].T, self._largest)
 
     def hidden_input(self, v: Tensor, memory: Memory) -> Tensor:
         """W' v + a for bool `v` [chains, D], [chains, M]."""

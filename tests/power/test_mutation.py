@@ -133,12 +133,12 @@ GROUPS = {
         ),
         mutant(
             "the lower pieces of the weights are lost",
-            "kernels/products.py: torch.cat([upper, «fixed - 256→0» * upper], 1)",
+            "kernels/products.py: pieces[1, :, rows] = (fixed - «256→0» * upper).T",
             UP_TO_DATE,
         ),
         mutant(
             "weights are rounded otherwise on the way down",
-            "kernels/sampler.py: binary_product(self._weights[visible, hidden].T.contiguous(), «→1.2 * »self._largest)",
+            "kernels/sampler.py: binary_product(self._weights[visible, hidden].T, «→1.2 * »self._largest)",
             KERNEL.format(f"{ADDED}, coarse-0.3-RBM"),
         ),
         mutant(
