@@ -285,7 +285,7 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     """One of ten images lies in the mode, which neither the search from the model's own weights returns nor the proven bound sees."""
 
     def strongest_of_draws(search):
-        return [Optimum(search._visible[search._bounds.argmax()])]
+        return [Optimum(search._draws.visible(int(search._bounds.argmax())))]
 
     rbm, exact, train, test, missed = with_a_mode(log_odds)
     start = base_rate_bias(train, pseudo_off=0.05)

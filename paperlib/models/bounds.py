@@ -18,10 +18,17 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
-from paperlib.models.rbm import RBM
+from paperlib.models.rbm import RBM, in_double
 from paperlib.numerics import seeded_generator
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import ArrayLike, as_states, as_tensor, require_finite, require_shape
+from paperlib.validation import (
+    ArrayLike,
+    as_states,
+    as_tensor,
+    parts,
+    require_finite,
+    require_shape,
+)
 
 _RANDOM_STARTS = 64
 _MAX_UPDATES = 200
@@ -59,21 +66,32 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     >>> print(f"{bound:.6f} <= {exact_log_z(rbm):.6f}")
     5.132410 <= 5.132410
     """
-    model = rbm.to(dtype=torch.float64)
+    model = in_double(rbm)
     v = as_tensor("visible_starts", visible_starts)
     require_shape("visible_starts", v, [None, None])
     v = as_states("visible_starts", v[:_RANDOM_STARTS], model.weights, model.num_visible)
     require_finite("visible_starts", v)
     starts = torch.cat([model._hidden_probs(v), search_points(model)])
     # The bound holds for any means. Single precision is enough to find good ones, and twice as fast.
-    found, *_ = mean_field_optima(rbm.to(dtype=torch.float32), starts.float())
+    single = rbm if rbm.dtype == torch.float32 else rbm.to(dtype=torch.float32)
+    found, *_ = mean_field_optima(single, starts.float())
     means = found.double()
     states = torch.cat([starts.round(), means.round()])
-    return max(_mean_field_bound(model, means).max().item(), _sum_over_best_states(model, states))
+    mean_field = max(
+        _mean_field_bound(model, part).max().item() for part in _parts_of(model, means)
+    )
+    return max(mean_field, _sum_over_best_states(model, states))
 
 
 def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
     """Local optima of the mean-field bound from means [N, M], the bounds there, whether each came to rest, and the number of updates."""
+    of_parts = [_optima_of(model, part) for part in _parts_of(model, means)]
+    optima, bounds, at_rest, updates = zip(*of_parts, strict=True)
+    return torch.cat(optima), torch.cat(bounds), torch.cat(at_rest), max(updates)
+
+
+def _optima_of(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """The same, of all means at once."""
     means = means.clone()
     at_rest = torch.zeros(len(means), dtype=torch.bool, device=means.device)
     moving = torch.arange(len(means), device=means.device)
@@ -95,15 +113,24 @@ def _mean_field_bound(model: RBM, means: Tensor) -> Tensor:
     return model._log_unnormalized_hidden(means) + entropy
 
 
+def _parts_of(model: RBM, states: Tensor) -> tuple[Tensor, ...]:
+    """Parts of hidden states [N, M] whose visible units fit into a block."""
+    return parts(states, states.element_size() * max(model.weights.shape))
+
+
 def distinct(points: Tensor, values: Tensor) -> Tensor:
     """Indices of the points [N, n] that are not within a thousandth of a better one in every coordinate, the largest value first."""
+    return far_apart(torch.cdist(points, points, p=torch.inf), values)
+
+
+def far_apart(distances: Tensor, values: Tensor) -> Tensor:
+    """The same, from the largest difference of any coordinate for each pair of points, [N, N]."""
+    near = (distances <= _SAME_MEAN).cpu().numpy()
     kept: list[int] = []
     for place in values.argsort(descending=True, stable=True).tolist():
-        if len(kept) == 0 or bool(
-            ((points[place] - points[kept]).abs().amax(1) > _SAME_MEAN).all()
-        ):
+        if not near[place, kept].any():
             kept.append(place)
-    return torch.tensor(kept, dtype=torch.long, device=points.device)
+    return torch.tensor(kept, dtype=torch.long, device=values.device)
 
 
 def search_points(model: RBM) -> Tensor:
@@ -112,7 +139,7 @@ def search_points(model: RBM) -> Tensor:
     generator = seeded_generator(0, model.device)
     # Random states of every density, from nearly empty to nearly full.
     density = torch.linspace(0.05, 0.95, _RANDOM_STARTS).to(model.weights)
-    alone = torch.eye(units)[:_RANDOM_STARTS].to(model.weights)
+    alone = torch.eye(min(_RANDOM_STARTS, units), units).to(model.weights)
     return torch.cat(
         [
             bernoulli(density[:, None].expand(-1, units), generator),
@@ -129,27 +156,46 @@ def _sum_over_best_states(model: RBM, states: Tensor) -> float:
     # left out of the sum, which is then still a lower bound.
     numbers = torch.randint(2**62, (model.num_hidden,), generator=seeded_generator(0))
     numbers = numbers.to(states.device)
-    flips = torch.eye(model.num_hidden).to(model.weights)
     num_parents = max(1, _MAX_STATES // model.num_hidden)
-    keys, log_masses = (states.long() * numbers).sum(-1), model.log_unnormalized_hidden(states)
+    of_parts = [model.log_unnormalized_hidden(part) for part in _parts_of(model, states)]
+    log_masses = torch.cat(of_parts)
+    # What is on, a byte for each unit. Of states that a flip reaches only the best become rows.
+    states = states.bool()
+    parents = states[:0]
+    keys = torch.where(states, numbers, 0).sum(-1)
     searched = keys[:0]
     total = improved = -math.inf
     for _ in range(_MAX_ROUNDS):
         kept = _first_of_each(keys)
         kept = kept[log_masses[kept].topk(min(_MAX_STATES, len(kept))).indices]
-        states, keys, log_masses = states[kept], keys[kept], log_masses[kept]
+        states = _with_flips(states, parents, kept)
+        keys = keys[kept]
+        log_masses = log_masses[kept]
         improved = torch.logsumexp(log_masses, 0).item()
         if improved - total < 1e-6:
             break
         total = improved
         new = ~torch.isin(keys[:num_parents], searched)
-        parents, of_parents = states[:num_parents][new], keys[:num_parents][new]
+        parents = states[:num_parents][new]
+        of_parents = keys[:num_parents][new]
         searched = torch.cat([searched, of_parents])
-        changes = (1 - 2 * parents).long() * numbers
-        states = torch.cat([states, (parents[:, None] - flips).abs().flatten(0, 1)])
+        changes = torch.where(parents, -numbers, numbers)
         keys = torch.cat([keys, (of_parents[:, None] + changes).flatten()])
-        log_masses = torch.cat([log_masses, model.log_unnormalized_flips(parents).flatten()])
+        of_flips = model.log_unnormalized_flips(parents.to(model.weights))
+        log_masses = torch.cat([log_masses, of_flips.flatten()])
     return improved
+
+
+def _with_flips(states: Tensor, parents: Tensor, places: Tensor) -> Tensor:
+    """The rows at these places of the states [N, M] and, behind them, of each parent [P, M] with each of its units flipped."""
+    units = states.shape[1]
+    flipped = places >= len(states)
+    rows = states[torch.where(flipped, 0, places)]
+    flips = places[flipped] - len(states)
+    children = parents[flips // units]
+    children[torch.arange(len(flips), device=flips.device), flips % units] ^= True
+    rows[flipped] = children
+    return rows
 
 
 def _first_of_each(keys: Tensor) -> Tensor:

@@ -34,6 +34,8 @@ from paperlib.validation import ArrayLike, as_bits, as_float_tensor, as_means, p
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
+# Inputs to visible units that are made together, 8 MiB in float64, of a multiple of so many hidden units, which are added up together.
+_FLIPPED_INPUTS, _COLUMNS = 2**20, 32
 # Floating-point types that each file format can hold.
 _NUMPY_FILE_TYPES = {
     ".npz": (torch.float16, torch.float32, torch.float64),
@@ -153,9 +155,29 @@ class RBM(TwoLayers, UnnormalizedModel):
         """
         h = self._hidden(h)
         flips = 1 - 2 * h
-        inputs = self._visible_inputs(h)[..., None, :] + flips[..., None] * self.weights.T
-        log_sums = softplus(inputs).sum(-1)
+        log_sums = self._flipped_sums(
+            self._visible_inputs(h).reshape(-1, self.num_visible),
+            flips.reshape(-1, self.num_hidden),
+        )
+        log_sums = log_sums.reshape(flips.shape)
         return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + log_sums
+
+    def _flipped_sums(self, inputs: Tensor, flips: Tensor) -> Tensor:
+        """Sums over the visible units of states with one unit flipped, [n, M], from their inputs [n, D] and the changes [n, M]."""
+        columns = max(_COLUMNS, _FLIPPED_INPUTS // self.num_visible // _COLUMNS * _COLUMNS)
+        rows = max(1, _FLIPPED_INPUTS // (min(columns, self.num_hidden) * self.num_visible))
+        # Without a last part of a single unit, whose sum would be rounded otherwise.
+        firsts = range(0, max(1, self.num_hidden - 1), columns)
+        units = [slice(first, first + columns) for first in firsts[:-1]]
+        units.append(slice(firsts[-1], None))
+        # Written in place: small results between large blocks that come and go would leave holes.
+        sums = torch.empty_like(flips)
+        parts = zip(sums.split(rows), inputs.split(rows), flips.split(rows), strict=True)
+        for some_sums, some_inputs, some_flips in parts:
+            for part in units:
+                changes = some_flips[:, part, None] * self.weights.T[part]
+                some_sums[:, part] = softplus(some_inputs[:, None] + changes).sum(-1)
+        return sums
 
     def transposed(self) -> RBM:
         """The same joint distribution with the roles of the two layers exchanged."""
@@ -256,6 +278,19 @@ class RBM(TwoLayers, UnnormalizedModel):
         # MATLAB has no vectors: biases come as one row or one column.
         biases = [bias.flatten() if 1 in bias.shape else bias for bias in biases]
         return dict(zip(cls.tensor_names, [weights, *biases], strict=True))
+
+
+def in_double(rbm: RBM) -> RBM:
+    """An RBM in float64 for computations that change nothing: itself if it is, or else with a single copy of its parameters."""
+    if rbm.dtype == torch.float64:
+        return rbm
+    # `to` copies twice: into the other type, and where the new model takes its parameters.
+    if type(rbm) is not RBM:
+        return rbm.to(dtype=torch.float64)
+    double = RBM.__new__(RBM)
+    for name, tensor in rbm.tensors().items():
+        setattr(double, name, tensor.double())
+    return double
 
 
 def as_rbm(name: str, model: object) -> RBM:

@@ -72,7 +72,8 @@ class UnnormalizedModel(TensorModel, ABC):
     @property
     def sum_of_parameters(self) -> float:
         """The sum of the absolute values of all weights and biases; no energy is larger."""
-        return sum(tensor.double().abs().sum().item() for tensor in self.tensors().values())
+        copies = (tensor.detach().to(torch.float64, copy=True) for tensor in self.tensors().values())
+        return sum(copy.abs_().sum().item() for copy in copies)
 
     @property
     def num_units(self) -> int:
@@ -89,9 +90,12 @@ class UnnormalizedModel(TensorModel, ABC):
 
     def distance_to(self, rounded: Self) -> float:
         """How far ln p*(v) or ln Z of a rounded copy can be from this model's, in nats: no energy differs by more."""
-        others = rounded.tensors().values()
-        pairs = zip(self.tensors().values(), others, strict=True)
-        return sum((own.double() - other.double()).abs().sum().item() for own, other in pairs)
+        distance = 0.0
+        for own, other in zip(self.tensors().values(), rounded.tensors().values(), strict=True):
+            if own is not other:
+                difference = own.detach().to(torch.float64, copy=True).sub_(other.detach())
+                distance += difference.abs_().sum().item()
+        return distance
 
     def variational_bound(
         self, rows: Tensor, generator: torch.Generator | int | None = None

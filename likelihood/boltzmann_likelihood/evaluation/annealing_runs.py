@@ -30,7 +30,7 @@ from boltzmann_likelihood.evaluation.modes import (
 )
 from boltzmann_likelihood.evaluation.result import AnnealingRun, FinishedRuns, Part
 from boltzmann_likelihood.evaluation.verdict import find_doubts, shortfall
-from paperlib.annealing import AnnealingPath, path_to, uniform_betas
+from paperlib.annealing import AnnealingPath, BaseRatePath, path_to, uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
     ReverseEstimate,
@@ -105,7 +105,9 @@ class AnnealingRuns:
         self._model, self._path = model, path_to(model, visible_bias)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
         self._annealed = model.annealed
-        self._annealed_path = path_to(self._annealed, visible_bias)
+        self._annealed_path = self._path
+        if self._annealed is not model:
+            self._annealed_path = path_to(self._annealed, visible_bias)
         self._test, self._weights = test, weights
         self._train_units = train_units
         self.log_unnormalized = log_unnormalized
@@ -189,7 +191,7 @@ class AnnealingRuns:
         steps = max(TEMPERING_STEPS[0], tempering.chain_steps // 2)
         with step_bar(len(starts) * steps, "Tempering from modes", progress) as bar:
             runs = [
-                self._temper(path_to(self._annealed, bias), steps, bar.update, check=False)
+                self._temper(self._path_from(bias), steps, bar.update, check=False)
                 for bias in starts
             ]
         return [run.estimate for run in runs]
@@ -213,7 +215,7 @@ class AnnealingRuns:
         short = max(TEMPERING_STEPS[0], round(MODES_WORK * tempering_steps / 2))
 
         def temper_from(mode: Optimum) -> _Tempering:
-            path = path_to(self._annealed, search.explored(mode, self._generator))
+            path = self._path_from(search.explored(mode, self._generator))
             run = self._temper(path, short, bar.update, check=False)
             return replace(run, promised=mode.promised)
 
@@ -224,6 +226,8 @@ class AnnealingRuns:
         hard = self._hardly_reached(found.runs[-1], tempering.estimate)
         of_images = search.of_images(self._units_of_images(), hard, of_model)
         image_modes = [temper_from(mode) for mode in of_images]
+        # Its copy of the model would stay beside those that the next runs make.
+        del search
         yield (found := replace(found, image_checks=self._compare(tempering, image_modes)))
         left = (_LEFT - MODES_WORK / 2 * len(image_modes)) * tempering_steps
         portion = _PORTION * tempering_steps
@@ -248,6 +252,13 @@ class AnnealingRuns:
             bar.set_postfix(K=last)
             yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
         yield replace(found, interrupted=False)
+
+    def _path_from(self, visible_bias: Tensor) -> AnnealingPath[Any]:
+        """The path of the annealed model from another start, which shares what was prepared of the weights, unless the path is a user's own."""
+        path = self._annealed_path
+        if type(path) is BaseRatePath:
+            return path.restarted(visible_bias)
+        return path_to(self._annealed, visible_bias)
 
     def _hardly_reached(self, run: AnnealingRun, tempering: TemperingEstimate) -> Tensor:
         """The images for which RAISE is too low in this run, as units of the annealed model."""

@@ -416,7 +416,7 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
         hidden = HiddenLayers(cast("DBM | DBN", model), rows, log_p, weights, generator)
     else:
         log_p = model.exact_log_unnormalized(rows)
-    walked = model.to(dtype=target.dtype)
+    walked = model if model.dtype == target.dtype else model.to(dtype=target.dtype)
     rounding = model.distance_to(walked)
     train_units = None
     if target.train is not None:

@@ -21,7 +21,7 @@ What no search finds and no image shows stays unseen.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,9 +34,11 @@ from paperlib.estimators import TemperingEstimate
 from paperlib.kernels import bernoulli
 from paperlib.mcmc.series import mean_error
 from paperlib.models import RBM
-from paperlib.models.bounds import distinct, mean_field_optima, search_points
+from paperlib.models.bounds import far_apart, mean_field_optima, search_points
+from paperlib.models.rbm import in_double
 from paperlib.numerics import softplus
 from paperlib.uncertain import Uncertain
+from paperlib.validation import parts
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
@@ -131,6 +133,49 @@ class Optimum:
     promised: float = 0.0
 
 
+class _Modes:
+    """Optima of mean field, by the means of the hidden units [n, M] of each group that was found together.
+
+    The means of the visible units are made of them part by part when they are needed, since for all
+    modes of a model with few hidden units they take more memory than the model.
+    """
+
+    def __init__(self, model: RBM, *means: Tensor) -> None:
+        self._model = model
+        size = model.weights.element_size() * model.num_visible
+        self._parts = [part for group in means for part in parts(group, size)]
+
+    def __add__(self, others: _Modes) -> _Modes:
+        return _Modes(self._model, *self._parts, *others._parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def visible(self, place: int) -> Tensor:
+        """The visible means of one of the modes, [D]."""
+        for part in self._parts:
+            if place < len(part):
+                return self._model.visible_probs(part)[place].clone()
+            place -= len(part)
+        raise IndexError(place)
+
+    def distances(self, others: _Modes | Tensor, power: float = 1.0) -> Tensor:
+        """Between the visible means of each mode and those of each of the others, or given ones [k, D]: by how many pixels they differ."""
+        rows = []
+        for visible in self._visible_parts():
+            columns = [others] if isinstance(others, Tensor) else others._visible_parts()
+            rows.append(torch.cat([torch.cdist(visible, each, p=power) for each in columns], 1))
+        return torch.cat(rows)
+
+    def _visible_parts(self) -> Iterator[Tensor]:
+        return map(self._model.visible_probs, self._parts)
+
+    @cached_property
+    def apart(self) -> Tensor:
+        """The largest difference of any pixel between each two modes, [n, n]."""
+        return self.distances(self, torch.inf)
+
+
 class ModeSearch:
     """Modes of an RBM where a run of parallel tempering, with these draws [N, D], may not have been.
 
@@ -140,31 +185,32 @@ class ModeSearch:
 
     def __init__(self, rbm: RBM, draws: Tensor) -> None:
         self._rbm = rbm
-        self._model = rbm.to(dtype=torch.float64)
+        self._model = in_double(rbm)
         some = evenly_spread(draws, _MET_STARTS).to(rbm.device)
-        self._visible, self._bounds = self._optima(self._model.hidden_probs(some.double()))
-        between = torch.cdist(self._visible, self._visible, p=1).fill_diagonal_(torch.inf)
+        self._draws, self._bounds = self._optima(self._hidden_means(some))
+        between = self._draws.distances(self._draws).fill_diagonal_(torch.inf)
         usual = between.amin(1).quantile(_USUAL).item() if len(some) > 1 else 0.0
         self._same = max(usual, _SAME)
 
     def of_model(self) -> list[Optimum]:
         """The strongest mode and, if it is another, the strongest in which no draw is; or else the second phase."""
-        visible, bounds = self._everywhere
-        unmet = self._distance(visible, self._visible) > self._same
-        best = bounds.argmax()
-        first = self._mode(best, visible, bounds, unmet)
+        modes, bounds = self._everywhere
+        unmet = modes.distances(self._draws).amin(1) > self._same
+        best = int(bounds.argmax())
+        first = self._mode(best, modes, bounds, unmet)
         if unmet[best] or not unmet.any():
             return [first, *self.phases()[1:]]
-        return [first, self._mode(_largest(bounds, unmet), visible, bounds, unmet)]
+        return [first, self._mode(_largest(bounds, unmet), modes, bounds, unmet)]
 
     def phases(self) -> list[Optimum]:
         """The strongest mode, and the strongest that differs from it in many pixels, if there is one."""
-        visible, bounds = self._everywhere
-        modes = [Optimum(visible[bounds.argmax()])]
-        others = self._distance(visible, modes[0].visible[None]) > _FAR * visible.shape[1]
+        modes, bounds = self._everywhere
+        phases = [Optimum(modes.visible(int(bounds.argmax())))]
+        distances = modes.distances(phases[0].visible[None])[:, 0]
+        others = distances > _FAR * self._model.num_visible
         if others.any():
-            modes.append(Optimum(visible[_largest(bounds, others)]))
-        return modes
+            phases.append(Optimum(modes.visible(_largest(bounds, others))))
+        return phases
 
     def of_images(self, images: Tensor, hard: Tensor, known: Sequence[Optimum]) -> list[Optimum]:
         """Up to two modes that images show and that are not known.
@@ -173,74 +219,81 @@ class ModeSearch:
         the images, of hard ones alone if there are any, exceeds that of the draws most, where chance
         does not explain it. Images and hard ones are units of the RBM, [n, D].
         """
-        states = torch.cat([images.double(), hard.double()]).to(self._rbm.device)
-        visible, bounds = self._optima(self._model.hidden_probs(states))
-        visible = torch.cat([visible, self._visible])
+        states = torch.cat([images, hard]) if len(hard) > 0 else images
+        optima, bounds = self._optima(self._hidden_means(states.to(self._rbm.device)))
+        all_modes = optima + self._draws
         bounds = torch.cat([bounds, self._bounds])
-        unmet = self._distance(visible, self._visible) > self._same
+        distances = all_modes.distances(all_modes)
+        from_draws = distances[:, len(states) :]
+        unmet = from_draws.amin(1) > self._same
         modes: list[Optimum] = []
-        other = self._others(visible, known)
+        other = self._others(all_modes, known)
         if (unmet & other).any():
             strongest = _largest(bounds, unmet & other)
-            modes.append(self._mode(strongest, visible, bounds, unmet))
-        asked = torch.zeros(len(visible), dtype=torch.bool, device=visible.device)
+            modes.append(self._mode(strongest, all_modes, bounds, unmet))
+        asked = torch.zeros(len(all_modes), dtype=torch.bool, device=bounds.device)
         asked[len(images) if len(hard) > 0 else 0 : len(states)] = True
-        counts = int(asked.sum()), len(self._visible)
-        of_images = self._shares(visible, visible[asked])
-        of_draws = self._shares(visible, self._visible)
+        counts = int(asked.sum()), len(self._draws)
+        of_images = self._shares(distances[:, asked])
+        of_draws = self._shares(from_draws)
         excess = of_images - of_draws
         joint = (counts[0] * of_images + counts[1] * of_draws) / sum(counts)
         by_chance = (joint * (1 - joint) * (1 / counts[0] + 1 / counts[1])).sqrt()
-        other = self._others(visible, [*known, *modes]) & asked & (excess > _SURELY * by_chance)
+        other = self._others(all_modes, [*known, *modes]) & asked & (excess > _SURELY * by_chance)
         if other.any():
-            modes.append(self._mode(_largest(excess, other), visible, bounds, unmet))
+            modes.append(self._mode(_largest(excess, other), all_modes, bounds, unmet))
         return modes
 
     def explored(self, mode: Optimum, generator: torch.Generator) -> Tensor:
         """Biases from the frequencies of Gibbs chains that begin at a mode."""
         rbm = self._rbm
         v = bernoulli(mode.visible.to(rbm.dtype).expand(_CHAINS, -1), generator)
-        states = []
+        # Whole numbers, so that their sum is exact in any order.
+        counts = torch.zeros(rbm.num_visible, dtype=torch.float64, device=rbm.device)
         for step in range(2 * _GIBBS_STEPS):
             v = rbm.gibbs_step(v, generator)
             if step >= _GIBBS_STEPS:
-                states.append(v)
-        return start_bias(rbm, torch.cat(states), generator)
+                counts += v.sum(0)
+        frequencies = counts / (_GIBBS_STEPS * _CHAINS)
+        # As of a single image of these intensities.
+        return start_bias(rbm, frequencies[None], generator)
 
     @cached_property
-    def _everywhere(self) -> tuple[Tensor, Tensor]:
-        """Visible means and bounds of all modes to which the draws and points of the model's own lead."""
+    def _everywhere(self) -> tuple[_Modes, Tensor]:
+        """All modes to which the draws and points of the model's own lead, and their bounds."""
         starts = torch.cat([search_points(self._model), _units_alike(self._model)])
-        visible, bounds = self._optima(starts)
-        return torch.cat([self._visible, visible]), torch.cat([self._bounds, bounds])
+        modes, bounds = self._optima(starts)
+        return self._draws + modes, torch.cat([self._bounds, bounds])
 
-    def _optima(self, hidden_means: Tensor) -> tuple[Tensor, Tensor]:
-        """Visible means and bounds of the modes to which mean field leads from these hidden means."""
+    def _hidden_means(self, v: Tensor) -> Tensor:
+        """The hidden means from which the search near visible states [n, D] begins, [n, M]."""
+        size = self._model.weights.element_size() * self._model.num_visible
+        return torch.cat([self._model.hidden_probs(part.double()) for part in parts(v, size)])
+
+    def _optima(self, hidden_means: Tensor) -> tuple[_Modes, Tensor]:
+        """The modes to which mean field leads from these hidden means, and their bounds."""
         means, bounds, *_ = mean_field_optima(self._model, hidden_means)
-        return self._model.visible_probs(means), bounds
+        return _Modes(self._model, means), bounds
 
-    def _mode(self, place: Tensor, visible: Tensor, bounds: Tensor, unmet: Tensor) -> Optimum:
+    def _mode(self, place: int, modes: _Modes, bounds: Tensor, unmet: Tensor) -> Optimum:
         """One of these modes, and what it promises."""
+        visible = modes.visible(place)
         if not unmet[place]:
-            return Optimum(visible[place])
+            return Optimum(visible)
         joint = [
-            bounds[modes][distinct(visible[modes], bounds[modes])].logsumexp(0)
-            for modes in (unmet & (bounds <= bounds[place]), ~unmet)
+            bounds[some][far_apart(modes.apart[some][:, some], bounds[some])].logsumexp(0)
+            for some in (unmet & (bounds <= bounds[place]), ~unmet)
         ]
-        return Optimum(visible[place], softplus(joint[0] - joint[1]).item())
+        return Optimum(visible, softplus(joint[0] - joint[1]).item())
 
-    def _others(self, visible: Tensor, modes: Sequence[Optimum]) -> Tensor:
-        """Which of the modes are none of these."""
-        known = torch.stack([mode.visible for mode in modes])
-        return self._distance(visible, known) > self._same
+    def _others(self, modes: _Modes, known: Sequence[Optimum]) -> Tensor:
+        """Which of the modes are none of the known ones."""
+        visible = torch.stack([mode.visible for mode in known])
+        return modes.distances(visible).amin(1) > self._same
 
-    def _distance(self, visible: Tensor, others: Tensor) -> Tensor:
-        """How many pixels each mode differs by from the nearest of the others."""
-        return torch.cdist(visible, others, p=1).amin(1)
-
-    def _shares(self, visible: Tensor, others: Tensor) -> Tensor:
-        """The share of the others that is in each of the modes."""
-        return (torch.cdist(visible, others, p=1) <= self._same).double().mean(1)
+    def _shares(self, distances: Tensor) -> Tensor:
+        """The share of the others that is in each of the modes, from the distances [n, others]."""
+        return (distances <= self._same).double().mean(1)
 
 
 def evenly_spread(rows: Tensor, most: int) -> Tensor:
@@ -255,15 +308,21 @@ def mode_starts(rbm: RBM, draws: Tensor, generator: torch.Generator) -> list[Ten
     return [search.explored(mode, generator) for mode in search.of_model()]
 
 
-def _largest(values: Tensor, among: Tensor) -> Tensor:
+def _largest(values: Tensor, among: Tensor) -> int:
     """Where the largest of these values is."""
-    return values.masked_fill(~among, -torch.inf).argmax()
+    return int(values.masked_fill(~among, -torch.inf).argmax())
 
 
 def _units_alike(model: RBM) -> Tensor:
     """Hidden states from which to look for modes: a unit is on, and with it all units whose weights point the same way; [units, M]."""
     lengths = model.weights.norm(dim=0)
-    directions = model.weights / lengths.clamp(min=_SMALLEST)
+    sizes = lengths.clamp(min=_SMALLEST)
     strongest = lengths.argsort(descending=True, stable=True)[:_MOST_UNITS]
-    alike = directions[:, strongest].T @ directions >= _ALIKE
-    return alike.unique(dim=0).to(model.weights)
+    directions = model.weights[:, strongest] / sizes[strongest]
+    columns = parts(model.weights.T, model.weights.element_size() * model.num_visible)
+    sizes_of_parts = sizes.split([len(each) for each in columns])
+    alike = [
+        directions.T @ (some.T / some_sizes) >= _ALIKE
+        for some, some_sizes in zip(columns, sizes_of_parts, strict=True)
+    ]
+    return torch.cat(alike, 1).unique(dim=0).to(model.weights)

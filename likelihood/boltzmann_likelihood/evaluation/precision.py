@@ -29,8 +29,9 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.kernels.products import rounding_errors
+from paperlib.kernels.products import largest_size, rounding_errors
 from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.validation import blocks
 
 # The largest effect of rounding that is put up with, in nats.
 _LEAST_DIGIT = 0.05
@@ -78,18 +79,18 @@ def _fits_float32(model: UnnormalizedModel) -> bool:
     if not _effect_of_single_precision(model) < _LEAST_DIGIT:
         return False
     weights = model.annealed.weights.detach()
-    return collected_rounding(rounding_errors(weights), weights.double()) < _MOST_COLLECTED
+    return collected_rounding(rounding_errors(weights), weights) < _MOST_COLLECTED
 
 
 def _effect_of_single_precision(model: UnnormalizedModel) -> float:
     """The effect of rounding, in nats, where errors of 16-bit weights are independent and uniform."""
-    largest = max(tensor.double().abs().max().item() for tensor in model.tensors().values())
+    largest = max(largest_size(tensor).item() for tensor in model.tensors().values())
     # Each parameter is rounded. Whatever is added to the largest of them is rounded like it, and
     # the errors of many sums cancel in part.
     effect = _FLOAT32 * (model.sum_of_parameters + math.sqrt(model.num_units) * largest)
     # Half of the units of either layer are on.
-    weights = model.annealed.weights.double()
-    effect += _INTEGERS * weights.abs().max().item() * math.sqrt(weights.numel() / 12)
+    weights = model.annealed.weights
+    effect += _INTEGERS * largest_size(weights).item() * math.sqrt(weights.numel() / 12)
     return effect
 
 
@@ -101,7 +102,7 @@ def collected_rounding(errors: Tensor, weights: Tensor) -> float:
     errors : Tensor, shape [D, M]
         What is added to each weight, float64.
     weights : Tensor, shape [D, M]
-        The weights themselves, float64.
+        The weights themselves.
 
     Returns
     -------
@@ -119,8 +120,21 @@ def collected_rounding(errors: Tensor, weights: Tensor) -> float:
     >>> collected_rounding(0.001 * signs, weights) < 0.1
     True
     """
-    of_rows = errors.square().sum(1).sqrt()
-    of_columns = errors.square().sum(0).sqrt()
+    squares_of_rows = []
+    squares_of_columns = errors.new_zeros(errors.shape[1])
+    squares = errors.new_zeros(())
+    aligned = errors.new_zeros(())
+    sizes = errors.new_zeros(())
+    for some_errors, some_weights in zip(blocks(errors), blocks(weights), strict=True):
+        some_weights = some_weights.to(errors)
+        squared = some_errors.square()
+        squares_of_rows.append(squared.sum(1))
+        squares_of_columns += squared.sum(0)
+        squares += some_weights.square().sum()
+        aligned += (some_errors * some_weights).sum()
+        sizes += some_weights.abs().sum()
+    of_rows = torch.cat(squares_of_rows).sqrt()
+    of_columns = squares_of_columns.sqrt()
     pairs = math.sqrt(errors.numel())
     most = errors.sum(1).abs().sum() + errors.sum(0).abs().sum()
     most += pairs * _largest_singular_value(errors)
@@ -129,8 +143,8 @@ def collected_rounding(errors: Tensor, weights: Tensor) -> float:
     independent = math.sqrt(2 / math.pi) * (of_rows.sum() + of_columns.sum())
     independent += pairs * (of_rows.max() + of_columns.max())
     # How much hotter or colder the rounded model is, times the most that weights add to an energy.
-    power = weights.square().sum().clamp(min=torch.finfo(weights.dtype).tiny)
-    hotter = ((errors * weights).sum() / power).abs() * weights.abs().sum()
+    power = squares.clamp(min=torch.finfo(errors.dtype).tiny)
+    hotter = (aligned / power).abs() * sizes
     return ((most - independent).clamp(min=0) + hotter).item() / 4
 
 
