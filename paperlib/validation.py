@@ -32,8 +32,6 @@ DOUBLE = torch.empty(0, dtype=torch.float64, device="cpu")
 
 # Numbers looked at together: 16 MiB in float32, whatever the total size.
 _BLOCK_NUMBERS = 2**22
-# What is made at a time of rows that are few but wide.
-_PART_BYTES = 2**26
 
 
 def as_tensor(name: str, value: object) -> Tensor:
@@ -201,17 +199,6 @@ def blocks(tensor: Tensor) -> tuple[Tensor, ...]:
     if tensor.ndim == 0 or tensor.numel() == 0:
         return (tensor,)
     return tensor.split(max(1, _BLOCK_NUMBERS * len(tensor) // tensor.numel()))
-
-
-def parts(rows: Tensor, bytes_of_each: int) -> tuple[Tensor, ...]:
-    """Consecutive parts of `rows` [N, n], for work that makes so many bytes for each of them: 64 MiB at a time.
-
-    Examples
-    --------
-    >>> [len(part) for part in parts(torch.zeros(20, 3), 2**23)]
-    [8, 8, 4]
-    """
-    return rows.split(max(1, _PART_BYTES // max(1, bytes_of_each)))
 
 
 def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> None:

@@ -25,6 +25,7 @@ ROOMS = [
         "paperlib.validation",
         "paperlib.storage",
         "paperlib.threads",
+        "paperlib.memory",
     },
     {"paperlib.kernels"},
     {"paperlib.models"},

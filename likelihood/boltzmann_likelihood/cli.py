@@ -561,6 +561,8 @@ def _is_want_of_memory(error: Exception) -> bool:
 
 def _want_of_memory(error: Exception) -> str:
     """What to say where there is not enough memory: how much was asked for, what a run needs, and what helps."""
+    from boltzmann_likelihood.evaluation.memory import TERMS
+
     on_gpu = "CUDA" in str(error)
     of_what = "GPU's memory" if on_gpu else "memory"
     asked = _ASKED_FOR.search(str(error))
@@ -573,9 +575,8 @@ def _want_of_memory(error: Exception) -> str:
         )
     elsewhere = "--device cpu" if on_gpu else "a machine with more memory, or with less else in it"
     return (
-        f"the {of_what} is not enough: {amount} had to be allocated. An evaluation needs its images, about ten copies of the model in "
-        "float64, the states of its chains, and 16 bytes for each image and each chain-step of parallel tempering. What helps: fewer "
-        f"images, fewer chain-steps (--steps, --tempering-steps), {elsewhere}."
+        f"the {of_what} is not enough: {amount} had to be allocated. An evaluation needs {TERMS}. What helps: fewer images, fewer "
+        f"chain-steps (--steps, --tempering-steps), {elsewhere}."
     )
 
 

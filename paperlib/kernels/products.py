@@ -37,8 +37,8 @@ from paperlib.kernels.capability import (
     multiplies_tiles,
 )
 from paperlib.kernels.draws import Beta, column, for_each_row
+from paperlib.memory import small_parts
 from paperlib.torch_settings import autocasts, plain_torch
-from paperlib.validation import blocks
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
@@ -142,7 +142,7 @@ class IntegerProduct(BinaryProduct):
         # By columns, as torch's product of integers reads it: the upper eight bits, and the lower ones.
         pieces = np.empty((2, *matrix.shape[::-1]), np.int8)
         start = 0
-        for block in blocks(matrix):
+        for block in small_parts(matrix):
             rows = slice(start, start + len(block))
             fixed = torch.round(block.double() / scale).to(torch.int32).numpy()
             upper = (fixed + 128) >> 8
@@ -160,8 +160,9 @@ class IntegerProduct(BinaryProduct):
     def matrix(self) -> Tensor:
         """What the integers stand for, made anew at each call."""
         matrix = torch.empty(self._rows, self._columns)
-        for block, part in zip(blocks(torch.from_numpy(self.rows)), blocks(matrix), strict=True):
-            part.copy_(block.double() * self.scale)
+        rows = small_parts(torch.from_numpy(self.rows))
+        for some, part in zip(rows, small_parts(matrix), strict=True):
+            part.copy_(some.double() * self.scale)
         return matrix
 
     def _scaled(

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
+from paperlib.memory import give_back_at_once, parts
 from paperlib.models.rbm import RBM, in_double
 from paperlib.numerics import seeded_generator
 from paperlib.torch_settings import plain_torch
@@ -25,7 +26,6 @@ from paperlib.validation import (
     ArrayLike,
     as_states,
     as_tensor,
-    parts,
     require_finite,
     require_shape,
 )
@@ -66,6 +66,7 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     >>> print(f"{bound:.6f} <= {exact_log_z(rbm):.6f}")
     5.132410 <= 5.132410
     """
+    give_back_at_once(rbm.weights)
     model = in_double(rbm)
     v = as_tensor("visible_starts", visible_starts)
     require_shape("visible_starts", v, [None, None])

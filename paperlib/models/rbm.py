@@ -25,6 +25,7 @@ from torch import Tensor
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
+from paperlib.memory import small_parts
 from paperlib.models.files import Entry, as_stored, read_named
 from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -125,7 +126,7 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def _log_unnormalized(self, v: Tensor) -> Tensor:
-        hidden_input = v @ self.weights + self.hidden_bias
+        hidden_input = (v @ self.weights).add_(self.hidden_bias)
         return v @ self.visible_bias + softplus(hidden_input).sum(-1)
 
     def hidden_probs(self, v: ArrayLike) -> Tensor:
@@ -137,7 +138,7 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def _hidden_probs(self, v: Tensor) -> Tensor:
-        return torch.sigmoid(v @ self.weights + self.hidden_bias)
+        return (v @ self.weights).add_(self.hidden_bias).sigmoid_()
 
     def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
         """ln sum_v exp(-E(v, h)) in nats; binary `h` [..., M] gives [...]."""
@@ -145,7 +146,12 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def _log_unnormalized_hidden(self, h: Tensor) -> Tensor:
-        return h @ self.hidden_bias + softplus(self._visible_inputs(h)).sum(-1)
+        inputs = self._visible_inputs(h)
+        if inputs.ndim == 2:
+            log_sums = torch.cat([softplus(part).sum(-1) for part in small_parts(inputs)])
+        else:
+            log_sums = softplus(inputs).sum(-1)
+        return h @ self.hidden_bias + log_sums
 
     @plain_torch()
     def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
@@ -188,7 +194,7 @@ class RBM(TwoLayers, UnnormalizedModel):
         return self._visible_probs(as_means("h", h, self.weights, self.num_hidden))
 
     def _visible_probs(self, h: Tensor) -> Tensor:
-        return torch.sigmoid(self._visible_inputs(h))
+        return self._visible_inputs(h).sigmoid_()
 
     def gibbs_step(self, v: ArrayLike, generator: torch.Generator | int) -> Tensor:
         """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); binary [..., D] to [..., D].
@@ -212,7 +218,7 @@ class RBM(TwoLayers, UnnormalizedModel):
     @plain_torch()
     def _visible_inputs(self, h: Tensor) -> Tensor:
         """b + W h, [..., D]."""
-        return h @ self.weights.T + self.visible_bias
+        return (h @ self.weights.T).add_(self.visible_bias)
 
     def save(
         self,

@@ -72,7 +72,9 @@ class UnnormalizedModel(TensorModel, ABC):
     @property
     def sum_of_parameters(self) -> float:
         """The sum of the absolute values of all weights and biases; no energy is larger."""
-        copies = (tensor.detach().to(torch.float64, copy=True) for tensor in self.tensors().values())
+        copies = (
+            tensor.detach().to(torch.float64, copy=True) for tensor in self.tensors().values()
+        )
         return sum(copy.abs_().sum().item() for copy in copies)
 
     @property

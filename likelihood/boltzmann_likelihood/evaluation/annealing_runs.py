@@ -27,6 +27,7 @@ from boltzmann_likelihood.evaluation.modes import (
     Optimum,
     check_mode,
     evenly_spread,
+    explored,
 )
 from boltzmann_likelihood.evaluation.result import AnnealingRun, FinishedRuns, Part
 from boltzmann_likelihood.evaluation.verdict import find_doubts, shortfall
@@ -187,7 +188,7 @@ class AnnealingRuns:
     ) -> list[TemperingEstimate]:
         """Parallel tempering from the two strongest phases of the model, together as long as this run of it, which may know both."""
         search = ModeSearch(self._annealed, tempering.samples)
-        starts = [search.explored(mode, self._generator) for mode in search.phases()]
+        starts = [explored(self._annealed, mode, self._generator) for mode in search.phases()]
         steps = max(TEMPERING_STEPS[0], tempering.chain_steps // 2)
         with step_bar(len(starts) * steps, "Tempering from modes", progress) as bar:
             runs = [
@@ -215,7 +216,7 @@ class AnnealingRuns:
         short = max(TEMPERING_STEPS[0], round(MODES_WORK * tempering_steps / 2))
 
         def temper_from(mode: Optimum) -> _Tempering:
-            path = self._path_from(search.explored(mode, self._generator))
+            path = self._path_from(explored(self._annealed, mode, self._generator))
             run = self._temper(path, short, bar.update, check=False)
             return replace(run, promised=mode.promised)
 
@@ -322,6 +323,8 @@ class AnnealingRuns:
         """AIS and RAISE with `num_steps` intermediate distributions, and the bracket that they make."""
         began = time.perf_counter()
         above, below, chosen = self._anneal(num_steps, on_step)
+        # As numbers of the model's type, the states of all runs would take more than a model with few hidden units.
+        above = replace(above, final_states=above.final_states.to(torch.uint8))
         result = bracket(self.log_unnormalized, chosen, above, below, self._weights)
         return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)
 

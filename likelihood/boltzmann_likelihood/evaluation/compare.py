@@ -155,7 +155,7 @@ def compare(
     seed = seed_of(generator)
     same = _same(one, other)
     models = (first,) if same else (first, second)
-    targets = [target_of(model, test, train, weights) for model in models]
+    targets = [target_of(model, test, train, weights, effort=effort) for model in models]
     # Neither can be repeated on its own, since both draw from one generator.
     found = [
         replace(each, seed=None)

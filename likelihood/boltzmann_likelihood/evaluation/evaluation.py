@@ -49,6 +49,7 @@ from boltzmann_likelihood.evaluation.baselines import (
 )
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.interruption import before_estimate
+from boltzmann_likelihood.evaluation.memory import warn_if_large
 from boltzmann_likelihood.evaluation.modes import evenly_spread
 from boltzmann_likelihood.evaluation.precision import chain_dtype, float64_remark
 from boltzmann_likelihood.evaluation.result import (
@@ -73,6 +74,7 @@ from paperlib.annealing import mean_field_bias, require_own_path, start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.kernels import bernoulli
+from paperlib.memory import give_back_at_once
 from paperlib.models import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
@@ -165,9 +167,9 @@ def evaluate(
 
     Notes
     -----
-    Beyond the images and the model, memory is needed for 400 chains, for blocks of four million pixels, and 16 bytes each for every image
-    and for every chain-step of parallel tempering, of which there are at most 24 million. A million memory-mapped images of 784 bytes take
-    less than 2 GiB in total.
+    Memory is needed for the images, for about five copies of the model in float32, for the states of the chains, for parts of 64 MiB, and
+    16 bytes each for every image and for every chain-step of parallel tempering, of which there are at most 24 million. A million
+    memory-mapped images of 784 bytes take less than 2 GiB in total. A run that needs more than half of what is free says so before it starts.
 
     For ln p*(v) of a deep model, a hundred states of the hidden units are drawn for each image, and a short search looks for states that
     explain images and are not drawn. Where it finds some, all images are drawn anew, around such states as well. Where draws are too few
@@ -201,6 +203,7 @@ def evaluate(
         exact=exact,
         uniform_start=uniform_start,
         needs_images=False,
+        effort=effort,
     )
     generator = resolve_generator(generator, target.model.device)
     [evaluation] = evaluate_alike([target], generator, effort, minutes, progress, tolerance)
@@ -278,8 +281,12 @@ def target_of(
     exact: bool = True,
     uniform_start: bool = False,
     needs_images: bool = True,
+    effort: Effort | None = None,
 ) -> Target:
-    """Check a model, images and weights; arguments and errors as for `evaluate`."""
+    """Check a model, images and weights; arguments and errors as for `evaluate`.
+
+    Warns where an evaluation with this effort needs more than half of the memory that is free.
+    """
     inputs = inputs_of(model, test, train)
     whole = model_of(model)
     has_images = needs_images or test is not None
@@ -299,6 +306,8 @@ def target_of(
         weights = weights[positive]
     if len(rows) < 2:
         raise InputError(f"test: expected at least two images, got {len(rows)}")
+    warn_if_large(whole, rows, effort)
+    give_back_at_once(whole.annealed.weights)
     require_own_path(whole, rows)
     dtype = chain_dtype(whole)
     # Where float32 is too coarse for the chains, it is so for ln p*(v) and bounds as well.

@@ -33,12 +33,12 @@ from paperlib.annealing import BaseRatePath, start_bias
 from paperlib.estimators import TemperingEstimate
 from paperlib.kernels import bernoulli
 from paperlib.mcmc.series import mean_error
+from paperlib.memory import parts, small_parts
 from paperlib.models import RBM
 from paperlib.models.bounds import far_apart, mean_field_optima, search_points
 from paperlib.models.rbm import in_double
 from paperlib.numerics import softplus
 from paperlib.uncertain import Uncertain
-from paperlib.validation import parts
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
@@ -244,20 +244,6 @@ class ModeSearch:
             modes.append(self._mode(_largest(excess, other), all_modes, bounds, unmet))
         return modes
 
-    def explored(self, mode: Optimum, generator: torch.Generator) -> Tensor:
-        """Biases from the frequencies of Gibbs chains that begin at a mode."""
-        rbm = self._rbm
-        v = bernoulli(mode.visible.to(rbm.dtype).expand(_CHAINS, -1), generator)
-        # Whole numbers, so that their sum is exact in any order.
-        counts = torch.zeros(rbm.num_visible, dtype=torch.float64, device=rbm.device)
-        for step in range(2 * _GIBBS_STEPS):
-            v = rbm.gibbs_step(v, generator)
-            if step >= _GIBBS_STEPS:
-                counts += v.sum(0)
-        frequencies = counts / (_GIBBS_STEPS * _CHAINS)
-        # As of a single image of these intensities.
-        return start_bias(rbm, frequencies[None], generator)
-
     @cached_property
     def _everywhere(self) -> tuple[_Modes, Tensor]:
         """All modes to which the draws and points of the model's own lead, and their bounds."""
@@ -296,6 +282,20 @@ class ModeSearch:
         return (distances <= self._same).double().mean(1)
 
 
+def explored(rbm: RBM, mode: Optimum, generator: torch.Generator) -> Tensor:
+    """Biases from the frequencies of Gibbs chains that begin at a mode of an RBM."""
+    v = bernoulli(mode.visible.to(rbm.dtype).expand(_CHAINS, -1), generator)
+    # Whole numbers, so that their sum is exact in any order.
+    counts = torch.zeros(rbm.num_visible, dtype=torch.float64, device=rbm.device)
+    for step in range(2 * _GIBBS_STEPS):
+        v = rbm.gibbs_step(v, generator)
+        if step >= _GIBBS_STEPS:
+            counts += v.sum(0)
+    frequencies = counts / (_GIBBS_STEPS * _CHAINS)
+    # As of a single image of these intensities.
+    return start_bias(rbm, frequencies[None], generator)
+
+
 def evenly_spread(rows: Tensor, most: int) -> Tensor:
     """So many of the rows at most, at equal distances."""
     places = torch.linspace(0, len(rows) - 1, min(len(rows), most)).long()
@@ -305,7 +305,7 @@ def evenly_spread(rows: Tensor, most: int) -> Tensor:
 def mode_starts(rbm: RBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
     """Biases [D] of starts at the model's strongest mode and, if it is another, at the strongest in which no draw [N, D] is."""
     search = ModeSearch(rbm, draws)
-    return [search.explored(mode, generator) for mode in search.of_model()]
+    return [explored(rbm, mode, generator) for mode in search.of_model()]
 
 
 def _largest(values: Tensor, among: Tensor) -> int:
@@ -319,7 +319,7 @@ def _units_alike(model: RBM) -> Tensor:
     sizes = lengths.clamp(min=_SMALLEST)
     strongest = lengths.argsort(descending=True, stable=True)[:_MOST_UNITS]
     directions = model.weights[:, strongest] / sizes[strongest]
-    columns = parts(model.weights.T, model.weights.element_size() * model.num_visible)
+    columns = small_parts(model.weights.T)
     sizes_of_parts = sizes.split([len(each) for each in columns])
     alike = [
         directions.T @ (some.T / some_sizes) >= _ALIKE

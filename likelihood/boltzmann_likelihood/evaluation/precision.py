@@ -30,8 +30,8 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels.products import largest_size, rounding_errors
+from paperlib.memory import small_parts
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.validation import blocks
 
 # The largest effect of rounding that is put up with, in nats.
 _LEAST_DIGIT = 0.05
@@ -125,7 +125,8 @@ def collected_rounding(errors: Tensor, weights: Tensor) -> float:
     squares = errors.new_zeros(())
     aligned = errors.new_zeros(())
     sizes = errors.new_zeros(())
-    for some_errors, some_weights in zip(blocks(errors), blocks(weights), strict=True):
+    pairs_of_parts = zip(small_parts(errors), small_parts(weights), strict=True)
+    for some_errors, some_weights in pairs_of_parts:
         some_weights = some_weights.to(errors)
         squared = some_errors.square()
         squares_of_rows.append(squared.sum(1))

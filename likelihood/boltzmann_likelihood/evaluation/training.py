@@ -260,7 +260,7 @@ def evaluate_training(
     problems = []
     for number, model in enumerate(models):
         try:
-            target = target_of(model, test, train, weights)
+            target = target_of(model, test, train, weights, effort=asked)
             resolve_generator(generator, target.model.device)
             targets[number] = target
         except InputError as error:
