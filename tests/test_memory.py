@@ -1,11 +1,17 @@
-"""Memory does not grow with the number of test vectors beyond what is stated: measured as the peak of a process of its own."""
+"""Memory does not grow with the number of test vectors, or with the model, beyond what is stated: measured as the peak of a process of its own."""
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
+import torch
 from enumeration import random_rbm
+
+from boltzmann_likelihood.evaluation import memory
+from boltzmann_likelihood.evaluation.evaluation import target_of
+from boltzmann_likelihood.evaluation.result import Effort
 
 WIDTH = 64
 # The peak of the process, torch and all, in bytes. `getrusage` would not do: its peak begins with that of the process which started this one.
@@ -29,6 +35,28 @@ from paperlib.models import RBM
 path = BaseRatePath(RBM.load("model.npz"))
 v = torch.from_numpy(np.load("images.npy", mmap_mode="c"))
 raise_log_prob(path, v, uniform_betas(1), 1, torch.Generator().manual_seed(0), progress=False)
+"""
+
+
+# The bound alone takes as long as a test may; the parts of an evaluation that need most memory are these.
+BOUND = """
+from paperlib.models import RBM
+from paperlib.models.bounds import log_z_lower_bound
+import torch
+rbm = RBM.load("model.npz")
+log_z_lower_bound(rbm, torch.zeros(1, rbm.num_visible))
+"""
+# Of many paths one is prepared, and of the modes only the hidden means are kept.
+SEARCH = """
+import torch
+from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
+from boltzmann_likelihood.evaluation.modes import ModeSearch
+from paperlib.models import RBM
+rbm = RBM.load("model.npz")
+images = torch.zeros(2, rbm.num_visible, dtype=torch.uint8)
+runs = AnnealingRuns(rbm, images, torch.zeros(2), None, torch.Generator())
+search = ModeSearch(rbm, images)
+paths = [runs._path_from(torch.zeros(rbm.num_visible)) for _ in search.of_model() + search.phases()]
 """
 
 
@@ -69,3 +97,48 @@ def test_peak_grows_as_stated(tmp_path, work, arguments, levels, count, allowed)
     growth = peak_bytes(tmp_path, work, *arguments) - base
     # Blocks of four million numbers are worked on, in float64 and a few at a time.
     assert growth < allowed * size + 5 * 8 * 2**22
+
+
+@pytest.mark.parametrize(
+    ("visible", "hidden"),
+    [(5_000, 1_000), (40_000, 40)],
+    ids=["5,000 x 1,000", "40,000 x 40"],
+)
+@pytest.mark.parametrize("work", [BOUND, SEARCH], ids=["bound", "search"])
+def test_peak_of_large_models(tmp_path, work, visible, hidden):
+    random_rbm(2, 2, 0, dtype=torch.float32).save(tmp_path / "model.npz")
+    base = peak_bytes(tmp_path, work)
+    model = random_rbm(visible, hidden, 0, scale=0.01, dtype=torch.float32)
+    model.save(tmp_path / "model.npz")
+    growth = peak_bytes(tmp_path, work) - base
+    # As it was read and beside that while it is copied, prepared for products, and in float64; then parts of 64 MiB.
+    assert growth < 7 * model.weights.nbytes + 2.5 * 2**26
+
+
+def test_large_runs_are_announced(monkeypatch):
+    rbm = random_rbm(100, 50, 0)
+    rows = torch.zeros(10, 100, dtype=torch.uint8)
+    effort = Effort(1_000, 50_000)
+    needed = memory.needed_bytes(rbm, rows, effort) - memory._PROGRAM
+    for free, said in ((2 * needed - 2, True), (2 * needed + 2, False), (None, False)):
+        monkeypatch.setattr(memory, "free_bytes", lambda free=free: free)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            target_of(rbm, rows, effort=effort)
+        texts = [str(each.message) for each in caught]
+        assert any(text.startswith("memory: this run needs about") for text in texts) is said
+
+
+def test_what_a_run_needs_grows_with_each_of_its_parts():
+    rows = torch.zeros(10, 100, dtype=torch.uint8)
+    small = memory.needed_bytes(random_rbm(100, 50, 0), rows, Effort(1_000, 50_000))
+    assert small > 0
+    assert memory.needed_bytes(random_rbm(100, 60, 0), rows, Effort(1_000, 50_000)) > small
+    more = torch.zeros(1_000, 100, dtype=torch.uint8)
+    assert memory.needed_bytes(random_rbm(100, 50, 0), more, Effort(1_000, 50_000)) > small
+    longer = memory.needed_bytes(random_rbm(100, 50, 0), rows, Effort(1_000, 60_000))
+    assert longer - small == 2.6 * 16 * 10_000
+
+
+def test_free_memory_is_known():
+    assert 0 < memory.free_bytes() < 2**50
