@@ -1,7 +1,7 @@
 """What a unit of large-scale work costs: a step of a chain, a vector's ln p*, a shard's way through a cluster, a checksum.
 
-Processor time of one thread, so that other work on the machine hardly matters; medians of the repeats. Random weights: cost does not
-depend on them.
+Processor time of one thread, so that other work on the machine hardly matters; medians of the
+repeats. Random weights: cost does not depend on them.
 
 Usage: python benchmarks/large_scale.py [--repeats 3] [--large]
 """

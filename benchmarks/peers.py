@@ -1,9 +1,10 @@
 """Public peers from PyPI, used as their authors do: their compiled functions, their own loops, without their files and logs.
 
-- `rbms` (Bereux et al.): `rbms.partition_function` and the loop of `rbms.training.pcd.train`. The loop is repeated here because the
-  original opens an HDF5 file at every update, which is left out in its favour.
-- scikit-learn's `BernoulliRBM` knows one algorithm: PCD with one Gibbs step for each update. It stands beside CD-1, too, since both
-  need one step.
+- `rbms` (Bereux et al.): `rbms.partition_function` and the loop of `rbms.training.pcd.train`. The
+  loop is repeated here because the original opens an HDF5 file at every update, which is left out
+  in its favour.
+- scikit-learn's `BernoulliRBM` knows one algorithm: PCD with one Gibbs step for each update. It
+  stands beside CD-1, too, since both need one step.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def _rbms_exact(work: Work, device: str, listed_before: bool) -> Callable[[], An
     from rbms.partition_function.exact import compute_partition_function
     from rbms.utils import get_categorical_configurations
 
-    # It holds float32 inputs of all visible units for all states, several times: 16 GiB at 2^20 states.
+    # It holds float32 inputs of all visible units for all states, several times: 16 GiB at 2^20
+    # states.
     if work.hidden > 18:
         return None
     rbm = work.model(device)

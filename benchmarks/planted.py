@@ -1,6 +1,7 @@
 """Writes the published planted models: RBMs with an exactly known ln Z, in `data/planted`, on which any program can be tested.
 
-What each file holds, and how to use it: `data/planted/README.md`. The models are functions of the arguments and seeds below; the draws, too.
+What each file holds, and how to use it: `data/planted/README.md`. The models are functions of the
+arguments and seeds below; the draws, too.
 
 Usage: python -m benchmarks.planted [NAME ...]
 """

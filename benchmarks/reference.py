@@ -1,7 +1,7 @@
 """Plain torch loops: the algorithms as one would write them down with care, and nothing else.
 
-AIS and RAISE compute v W once for a weight and the next transition. Neither knows anything of integer products, compiled loops or
-blocks of chains.
+AIS and RAISE compute v W once for a weight and the next transition. Neither knows anything of
+integer products, compiled loops or blocks of chains.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def prepare_exact(work: Work, device: str) -> Callable[[], Answer]:
             h = ((index[:, None] >> shifts) & 1).double()
             visible_input = torch.addmm(rbm.visible_bias, h, rbm.weights.T)
             log_masses = h @ rbm.hidden_bias + softplus(visible_input).sum(1)
-            # as numbers: small tensors among the large ones would keep the allocator from using its memory again
+            # as numbers: small tensors among the large ones would keep the allocator from using its
+            # memory again
             parts.append(log_masses.logsumexp(0).item())
         return Answer(torch.tensor(parts, dtype=torch.float64).logsumexp(0).item(), 0.0)
 

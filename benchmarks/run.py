@@ -1,6 +1,7 @@
 """Measure this library and its peers in one run: `python -m benchmarks.run`, or `make bench`.
 
-Every number of threads gets a process of its own. The result is `figures/bench/<machine>.json`, a record like those of the chapters, with all repeats.
+Every number of threads gets a process of its own. The result is `figures/bench/<machine>.json`, a
+record like those of the chapters, with all repeats.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """What is computed: the same models, data and numbers of steps for everybody.
 
-Parameters are random, of a scale such that annealing in a hundred steps comes close to ln Z, so that the answers can be compared. The
-biases make units as decided as those of trained models: at a step one visible unit in seven changes its state and one hidden unit in
-three, where CD25(500) of MNIST has one in twelve and one in three. The library adds up only what has changed. Everything is float32.
+Parameters are random, of a scale such that annealing in a hundred steps comes close to ln Z, so
+that the answers can be compared. The biases make units as decided as those of trained models: at a
+step one visible unit in seven changes its state and one hidden unit in three, where CD25(500) of
+MNIST has one in twelve and one in three. The library adds up only what has changed. Everything is
+float32.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class Work:
     chains : int
         Chains, or images of a minibatch; 0 where there are none.
     steps : int
-        Steps K of the annealing, or updates of the parameters, a multiple of 20 if more than that; 1 where there is one result.
+        Steps K of the annealing, or updates of the parameters, a multiple of 20 if more than that;
+        1 where there is one result.
     """
 
     task: str
@@ -96,7 +99,8 @@ class Work:
 def main_work() -> list[Work]:
     """The items of the table.
 
-    Steps are so many that what a run does only once, such as rounding the weights, is a few hundredths of its time.
+    Steps are so many that what a run does only once, such as rounding the weights, is a few
+    hundredths of its time.
     """
     works = []
     for task in ("AIS", "RAISE"):

@@ -2,8 +2,9 @@
 
     python -m benchmarks.worker DEVICE main|quick REPEATS
 
-For every item of work all competitors come one after the other, and when all items are done they take the next turn. A slow
-minute of the machine hits all who do the same work, and of each of them only one turn.
+For every item of work all competitors come one after the other, and when all items are done they
+take the next turn. A slow minute of the machine hits all who do the same work, and of each of them
+only one turn.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ log-weights with diagnostics.
 The package `boltzmann_likelihood` stands on top of it: the tool for a model of one's own, which
 reads files of other programs and gives a verdict.
 
-All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008): `W` [D, M], visible biases
-`b` [D], hidden biases `a` [M].
+All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008): `W` [D, M], visible
+biases `b` [D], hidden biases `a` [M].
 """
 
 # The only place that says so: packages, citations and results take it from here.

@@ -1,4 +1,7 @@
-"""The errors that the library raises on purpose. Any other exception is a fault of the library itself."""
+"""The errors that the library raises on purpose.
+
+Any other exception is a fault of the library itself.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ _Class = TypeVar("_Class")
 class InputError(ValueError):
     """An argument, a file or a setting that cannot be used.
 
-    The message names it and says what was expected and what came instead: `num_chains: expected a whole number of at least 1,
-    got 0`. The command line shows the message alone; any other `ValueError` keeps its traceback, because it is a bug.
+    The message names it and says what was expected and what came instead: `num_chains: expected a
+    whole number of at least 1, got 0`. The command line shows the message alone; any other
+    `ValueError` keeps its traceback, because it is a bug.
     """
 
 
@@ -24,7 +28,8 @@ class ReproductionError(Exception):
 def never_changed(instead: str) -> Callable[[type[_Class]], type[_Class]]:
     """For a frozen dataclass that notebooks hold: an assignment to its attribute says what to write `instead`.
 
-    Python's own message, `cannot assign to field 'test'`, leaves a reader of a notebook with nothing to do.
+    Python's own message, `cannot assign to field 'test'`, leaves a reader of a notebook with
+    nothing to do.
 
     Examples
     --------

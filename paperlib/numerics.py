@@ -24,8 +24,9 @@ def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
 def leave_one_out(log_values: Tensor) -> Tensor:
     """How far the logarithm of a mean moves without each of its values, [..., M], less the average move; for M of at least 2.
 
-    So scaled that the sum of squares is the jackknife's variance of the logarithm. For a few log-normal values it is right on average
-    however widely they spread, where the delta rule, their relative variance over M, states down to a fiftieth of the variance.
+    So scaled that the sum of squares is the jackknife's variance of the logarithm. For a few
+    log-normal values it is right on average however widely they spread, where the delta rule, their
+    relative variance over M, states down to a fiftieth of the variance.
 
     Examples
     --------
@@ -34,7 +35,8 @@ def leave_one_out(log_values: Tensor) -> Tensor:
     """
     count = log_values.shape[-1]
     nothing = torch.full_like(log_values[..., :1], -math.inf)
-    # sums of all before and of all behind, since a difference of sums would lose small values beside large ones
+    # sums of all before and of all behind, since a difference of sums would lose small values
+    # beside large ones
     before, behind = (
         torch.cat([nothing, values[..., :-1].logcumsumexp(-1)], -1)
         for values in (log_values, log_values.flip(-1))
@@ -64,8 +66,8 @@ def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
 def softplus(x: Tensor) -> Tensor:
     """Elementwise `ln(1 + e^x)`, to full precision for every `x`.
 
-    torch's default threshold of 20, beyond which it returns `x` itself, costs 2e-9 per unit in float64, which is visible in
-    a test by enumeration.
+    torch's default threshold of 20, beyond which it returns `x` itself, costs 2e-9 per unit in
+    float64, which is visible in a test by enumeration.
     """
     return torch.nn.functional.softplus(x, threshold=40)
 
@@ -108,7 +110,8 @@ def bernoulli_entropy(logits: Tensor) -> Tensor:
 def student_quantile(level: float, degrees_of_freedom: float) -> float:
     """How many standard errors an estimate may be off to either side at this level.
 
-    From Student's t distribution, or from the normal one for infinite degrees of freedom; infinite if there are none.
+    From Student's t distribution, or from the normal one for infinite degrees of freedom; infinite
+    if there are none.
 
     Examples
     --------
@@ -135,7 +138,8 @@ def resolve_generator(
     Raises
     ------
     InputError
-        If it is none of these, the seed has more than 64 bits, or the generator is on another device.
+        If it is none of these, the seed has more than 64 bits, or the generator is on another
+        device.
 
     Examples
     --------

@@ -1,12 +1,15 @@
 """Work that may stop, and goes on where it stopped.
 
-A long computation goes from state to state. A state is a set of named tensors and a few numbers, which hold everything that the next
-step depends on. It belongs to work with an identity, and other work does not take it.
+A long computation goes from state to state. A state is a set of named tensors and a few numbers,
+which hold everything that the next step depends on. It belongs to work with an identity, and other
+work does not take it.
 
-Training and parallel tempering take many steps, and keep their latest state in a file (`Checkpoint`). AIS, RAISE and CSL consist of many
-parts of a single step, whose states are their results. `Work` describes such a computation. A `Part` is a pure function of what all parts
-share, so it does not matter who computes it, when, or in which order. `Work.result` computes them here; `boltzmann_likelihood.store.kept` keeps them,
-and sends those that are missing to the workers of an executor.
+Training and parallel tempering take many steps, and keep their latest state in a file
+(`Checkpoint`). AIS, RAISE and CSL consist of many parts of a single step, whose states are their
+results. `Work` describes such a computation. A `Part` is a pure function of what all parts share,
+so it does not matter who computes it, when, or in which order. `Work.result` computes them here;
+`boltzmann_likelihood.store.kept` keeps them, and sends those that are missing to the workers of an
+executor.
 """
 
 from __future__ import annotations
@@ -110,7 +113,8 @@ class Part(NamedTuple):
     """A part of a long computation."""
 
     name: str  # a hash of all that it depends on
-    # Given what all parts share, the device, and a function to call after each step, returns tensors by name.
+    # Given what all parts share, the device, and a function to call after each step, returns
+    # tensors by name.
     compute: Callable[[Any, torch.device, OnStep], Mapping[str, Tensor]]
     steps: int = 1  # for the progress bar
 

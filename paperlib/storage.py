@@ -16,7 +16,8 @@ from pathlib import Path
 
 from paperlib.errors import InputError
 
-# How many times larger than a packed file its contents may be. Binary images in which most pixels are off come close to it.
+# How many times larger than a packed file its contents may be. Binary images in which most pixels
+# are off come close to it.
 _LARGEST_RATIO = 100
 _SMALLEST_LIMIT = 2**26
 _PIECE = 2**20

@@ -43,8 +43,9 @@ def run_in_threads(
 ) -> list[Result]:
     """The results of all tasks, in order; as many run at a time as torch has threads (`torch.set_num_threads`), each with one thread.
 
-    Since each task is the work of one thread, its last digits are the same for any number of threads. Threads pay off where the tasks
-    spend their time in large tensor operations, outside the interpreter.
+    Since each task is the work of one thread, its last digits are the same for any number of
+    threads. Threads pay off where the tasks spend their time in large tensor operations, outside
+    the interpreter.
     """
     threads = torch.get_num_threads()
     if min(threads, len(tasks)) == 1:  # to start a thread takes longer than a small task
@@ -73,7 +74,8 @@ def run_in_threads(
 def in_open_notebook() -> bool:
     """Whether the running cell is one that a person runs in Jupyter.
 
-    JupyterLab lets a cell ask its reader for input; papermill and nbval, which store or compare what a cell prints, do not.
+    JupyterLab lets a cell ask its reader for input; papermill and nbval, which store or compare
+    what a cell prints, do not.
     """
     if "IPython" not in sys.modules:
         return False

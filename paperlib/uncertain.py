@@ -1,20 +1,21 @@
 """Numbers with a standard error, and the one rule by which errors are joined.
 
-A standard error is itself an estimate. How well it is known is said by its degrees of freedom, and an interval has as
-many standard errors to either side as Student's t has for them. Every estimate of this library, every average, bracket
-and comparison is such a number; sums and differences of independent ones are again such numbers.
+A standard error is itself an estimate. How well it is known is said by its degrees of freedom, and
+an interval has as many standard errors to either side as Student's t has for them. Every estimate
+of this library, every average, bracket and comparison is such a number; sums and differences of
+independent ones are again such numbers.
 
-The error of a sum is the root of the sum of squares. Its degrees of freedom have no exact answer where the parts'
-differ (the problem of Behrens and Fisher). Here they are
+The error of a sum is the root of the sum of squares. Its degrees of freedom have no exact answer
+where the parts' differ (the problem of Behrens and Fisher). Here they are
 
     dof = s min_i (dof_i / s_i),        s^2 = sum_i s_i^2,
 
-so that an error has its own degrees of freedom where it is the only one, and more where it is a small part of the
-whole. The order in which numbers are added does not matter.
+so that an error has its own degrees of freedom where it is the only one, and more where it is a
+small part of the whole. The order in which numbers are added does not matter.
 
-The rule was chosen by counting how often intervals of 95 % hold sums of two and of three parts with 1, 2, 5, 20 and
-infinitely many degrees of freedom, whose true standard deviations differ by up to 9 times
-(`tests/test_uncertain.py`). They do in
+The rule was chosen by counting how often intervals of 95 % hold sums of two and of three parts with
+1, 2, 5, 20 and infinitely many degrees of freedom, whose true standard deviations differ by up to 9
+times (`tests/test_uncertain.py`). They do in
 
 ===============================================  ==================  ==================  ==================
 rule                                             any dof             dof of at least 2   dof of at least 5
@@ -24,17 +25,18 @@ Welch and Satterthwaite                          87.4 to 98.2 %      92.2 to 96.
 root of the sum of squared quantiles (Banerjee)  95.0 to 99.9 %      95.0 to 99.5 %      95.0 to 97.9 %
 ===============================================  ==================  ==================  ==================
 
-Welch's rule errs on the wrong side where one part with a single degree of freedom dominates: by chance that part looks
-small, and then the rule forgets how badly it is known. Banerjee's never does (that is a theorem), but is too wide, and
-its degrees of freedom depend on the level. Where several parts have a single degree of freedom no rule of these has
-97 %, since their errors are seldom all too small at once. Those intervals are too wide here, rather than too narrow.
+Welch's rule errs on the wrong side where one part with a single degree of freedom dominates: by
+chance that part looks small, and then the rule forgets how badly it is known. Banerjee's never does
+(that is a theorem), but is too wide, and its degrees of freedom depend on the level. Where several
+parts have a single degree of freedom no rule of these has 97 %, since their errors are seldom all
+too small at once. Those intervals are too wide here, rather than too narrow.
 
-An error with fewer than four degrees of freedom is better known as a part of a sum than alone, so much so that the
-interval of the sum can be the narrower one.
+An error with fewer than four degrees of freedom is better known as a part of a sum than alone, so
+much so that the interval of the sum can be the narrower one.
 
-The rule is for a few numbers, each with an error of its own. The variance of one average over many cases, such as
-RAISE's over a hundred images, is a single estimate with many degrees of freedom, which Satterthwaite's rule counts
-(`paperlib.estimators.ReverseEstimate.average`).
+The rule is for a few numbers, each with an error of its own. The variance of one average over many
+cases, such as RAISE's over a hundred images, is a single estimate with many degrees of freedom,
+which Satterthwaite's rule counts (`paperlib.estimators.ReverseEstimate.average`).
 
 Examples
 --------
@@ -60,7 +62,8 @@ class Uncertain:
     value : float
         The number.
     std_error : float
-        Its standard error, in the same unit; infinite where it is unknown, and 0 where the number is exact.
+        Its standard error, in the same unit; infinite where it is unknown, and 0 where the number
+        is exact.
     dof : float
         The degrees of freedom of the standard error, infinite where that is known.
 
@@ -107,7 +110,8 @@ class Uncertain:
         level : float
             The probability, between 0 and 1.
         too_low, too_high : float
-            By how much the value may in addition be too low and too high, which widens the interval at one end each.
+            By how much the value may in addition be too low and too high, which widens the interval
+            at one end each.
 
         Raises
         ------

@@ -7,7 +7,8 @@ comparison gives booleans. These functions turn them into tensors, and nothing e
 does:
 
 - `as_states`: for arithmetic with a model's parameters, in their type and on their device;
-- `as_bits`, `as_means`: the same at the door of a model's public methods, where values are looked at;
+- `as_bits`, `as_means`: the same at the door of a model's public methods, where values are looked
+  at;
 - `as_binary`: for data sets, which are checked as a whole and keep their type, often bytes;
 - `as_tensor`: for any other numbers.
 """
@@ -82,8 +83,8 @@ def as_tensor(name: str, value: object) -> Tensor:
 def as_float_tensor(name: str, value: object, dtype: torch.dtype | None = None) -> Tensor:
     """A floating-point tensor from a tensor, an array or nested sequences of numbers.
 
-    Integers and booleans become float64; float16 becomes float32, since no estimator works in half precision.
-    An array is copied, a tensor only if its type changes; `parameter` copies both.
+    Integers and booleans become float64; float16 becomes float32, since no estimator works in half
+    precision. An array is copied, a tensor only if its type changes; `parameter` copies both.
 
     Examples
     --------
@@ -231,7 +232,10 @@ def as_double(name: str, value: object, shape: Sequence[int | None]) -> Tensor:
 
 
 def as_log_ratios(name: str, value: object, wrong: str) -> Tensor:
-    """Logarithms of ratios, float64 [any]; minus infinity is that of zero. `wrong` is what the message calls all others."""
+    """Logarithms of ratios, float64 [any]; minus infinity is that of zero.
+
+    `wrong` is what the message calls all others.
+    """
     tensor = as_float_tensor(name, value, torch.float64)
     require_shape(name, tensor, [None])
     bad = int((tensor.isnan() | (tensor == torch.inf)).sum())

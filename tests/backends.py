@@ -1,9 +1,11 @@
 """The ways in which paperlib computes one and the same thing, each of which the tests hold to the same enumeration.
 
-The models of these tests are tiny. Limits that send wide layers to another code are therefore lowered, so that tiny ones take it.
+The models of these tests are tiny. Limits that send wide layers to another code are therefore
+lowered, so that tiny ones take it.
 
-Fast products round the weights, by so little that no test would notice a wrong treatment of it. `coarse` backends round them to a
-third of the largest: the model that is walked to is then visibly another one.
+Fast products round the weights, by so little that no test would notice a wrong treatment of it.
+`coarse` backends round them to a third of the largest: the model that is walked to is then visibly
+another one.
 """
 
 from contextlib import ExitStack
@@ -103,7 +105,10 @@ def use_tensor_cores(monkeypatch):
 
 
 def on_a_gpu_of_paper(monkeypatch):
-    """In this context tensors can be made on `pretend_gpu.DEVICE`. Steps are replayed there, without a CUDA graph."""
+    """In this context tensors can be made on `pretend_gpu.DEVICE`.
+
+    Steps are replayed there, without a CUDA graph.
+    """
     monkeypatch.setattr(torch, "Generator", pretend_gpu.PretendGenerator)
     monkeypatch.setattr("paperlib.kernels.replay._record", lambda recorded, generator: recorded)
     return pretend_gpu.gpu()

@@ -136,8 +136,9 @@ def transition_matrix(rbm_a, rbm_b, beta):
 def expected_weights(log_start, log_f, kernel, betas, corrections, power=1):
     """E[w^power] of AIS as a product of transition matrices, no sampling anywhere.
 
-    `log_start` is ln p of the chains' start, a table over all states; `log_f(beta)` and `kernel(beta)` belong to what is walked;
-    `corrections` are what is counted in at both ends, subtracted at the start.
+    `log_start` is ln p of the chains' start, a table over all states; `log_f(beta)` and
+    `kernel(beta)` belong to what is walked; `corrections` are what is counted in at both ends,
+    subtracted at the start.
     """
     mass = (log_start - power * corrections[0]).exp()
     for low, high in itertools.pairwise(betas):

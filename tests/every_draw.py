@@ -1,7 +1,8 @@
 """Expectations without sampling: in the place of random draws, every outcome once, each with its probability.
 
-Chain number c takes the bits of c. Over all numbers the chains run through every sequence of draws that a run could make, so that
-an expectation over runs is a sum over chains. Few draws can be followed in this way, and these exactly.
+Chain number c takes the bits of c. Over all numbers the chains run through every sequence of draws
+that a run could make, so that an expectation over runs is a sum over chains. Few draws can be
+followed in this way, and these exactly.
 """
 
 import torch
@@ -85,7 +86,8 @@ class EveryDraw:
             monkeypatch.setattr(f"paperlib.{name}", draw)
         # the exact draws of a pair's first model
         monkeypatch.setattr("walks.draw_states", lambda probs, *_: self.take_number(probs).cpu())
-        # the one function that draws and multiplies at once; that it does both as they are done one by one is tested elsewhere
+        # the one function that draws and multiplies at once; that it does both as they are done one
+        # by one is tested elsewhere
         monkeypatch.setattr(
             sampler, "compiled", lambda name: None if name == "draw_visible" else compiled(name)
         )

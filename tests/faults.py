@@ -1,10 +1,12 @@
 """Processes that end as by kill -9, at a moment that their own work sets: a busy machine changes nothing.
 
-`kill -9` from outside races with the work: a process that is slow to be killed may have finished. So the process sets itself a
-timer of its own processor time when so many files have taken their names. The timer's signal ends it without a word, wherever it
-is then; nothing in Python gets to know.
+`kill -9` from outside races with the work: a process that is slow to be killed may have finished.
+So the process sets itself a timer of its own processor time when so many files have taken their
+names. The timer's signal ends it without a word, wherever it is then; nothing in Python gets to
+know.
 
-A process is a fork of one that has imported the library and done nothing else, since to import torch takes longer than the work.
+A process is a fork of one that has imported the library and done nothing else, since to import
+torch takes longer than the work.
 """
 
 import multiprocessing

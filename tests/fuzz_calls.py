@@ -2,11 +2,12 @@
 
     python tests/fuzz_calls.py LOG
 
-Run by tests/test_no_crash.py. Before each call its name goes to the file LOG, so that a crash names it. The last line of the output is
-JSON: how many calls there were, and what they raised beside `InputError` and `TypeError`.
+Run by tests/test_no_crash.py. Before each call its name goes to the file LOG, so that a crash names
+it. The last line of the output is JSON: how many calls there were, and what they raised beside
+`InputError` and `TypeError`.
 
-Nothing is drawn from a common stream: a call is a function of its name and its number. A new row of a table therefore changes no other
-call.
+Nothing is drawn from a common stream: a call is a function of its name and its number. A new row of
+a table therefore changes no other call.
 """
 
 import copy

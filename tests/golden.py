@@ -1,7 +1,8 @@
 """What the draws of annealing come to from fixed keys, for `test_golden_draws.py`; run as a script it writes what is missing.
 
-Stored shards are found by a name that holds `DRAWS`. Draws that change under the same `DRAWS` would mix old and new chains in one
-estimate. So the numbers below are kept for each kernel, and may only be written anew for a new `DRAWS`.
+Stored shards are found by a name that holds `DRAWS`. Draws that change under the same `DRAWS` would
+mix old and new chains in one estimate. So the numbers below are kept for each kernel, and may only
+be written anew for a new `DRAWS`.
 """
 
 import json
@@ -131,7 +132,10 @@ def there_and_back(name, path):
 
 
 def on_a_gpu(inputs):
-    """Products of tensor cores, and recorded steps. What the kernel of triton draws, `test_gpu.py` compares with Philox."""
+    """Products of tensor cores, and recorded steps.
+
+    What the kernel of triton draws, `test_gpu.py` compares with Philox.
+    """
     rbm, other = inputs.rbm(40, 30, 0.3), inputs.rbm(40, 10, 0.3)
     matrix, offset = inputs.tensor(140, 20), inputs.tensor(20)
     paths = {"base rates": BaseRatePath(rbm, inputs.tensor(40)), "pair": RBMPairPath(other, rbm)}
@@ -140,7 +144,8 @@ def on_a_gpu(inputs):
         product = binary_product(matrix, matrix.abs().max())
         sums = product(vectors(140).bool(), 0.7, offset)[:, :7]
         found = {"products GPU": sums.flatten().tolist()}
-        # What their rounding changes is less than the last digits of float32, in which processors differ.
+        # What their rounding changes is less than the last digits of float32, in which processors
+        # differ.
         rounding = (product.matrix - matrix)[:, :7].double() * 2**24
         found["rounding GPU"] = rounding[:10].flatten().tolist()
         with on_a_gpu_of_paper(patch) as device:

@@ -1,4 +1,7 @@
-"""One small player of each kind. Their words would break out of the page if they were not escaped."""
+"""One small player of each kind.
+
+Their words would break out of the page if they were not escaped.
+"""
 
 import json
 import math

@@ -1,7 +1,8 @@
 """A GPU of paper: tensors that say they are on one, keep their numbers on this processor, and refuse to meet those of another device.
 
-It finds what would stop a run on a real GPU and nothing else does: tensors and generators of two devices in one operation, numbers
-given to numpy. torch without CUDA cannot make tensors that name a GPU, so that these name the device "meta".
+It finds what would stop a run on a real GPU and nothing else does: tensors and generators of two
+devices in one operation, numbers given to numpy. torch without CUDA cannot make tensors that name a
+GPU, so that these name the device "meta".
 """
 
 from contextlib import contextmanager

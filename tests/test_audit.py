@@ -263,7 +263,8 @@ def test_error_of_both_log_z_counts():
     found = compare(SMALL, almost, test, generator=generator, progress=False)
     errors = [evaluation.known_log_z.std_error for evaluation in (found.first, found.second)]
     low, high = found.difference.interval
-    # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of freedom
+    # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of
+    # freedom
     assert 1.9 * math.hypot(*errors) < (high - low) / 2 < 13 * math.hypot(*errors)
     assert low < 0 < high
     assert (found.verdict, found.wins) == ("no difference shown", None)

@@ -103,8 +103,8 @@ IMAGES = 4_000
     ("task", "by"), [(task, by) for task in CD_STEPS for by in COMPETITORS[task]]
 )
 def test_first_update_follows_the_gradient(task, by):
-    # From weights near zero all units of the chains are on half of the time, whatever the number of Gibbs steps: the gradient is
-    # mean(v) - 1/2 for the biases, and half of that for every weight.
+    # From weights near zero all units of the chains are on half of the time, whatever the number of
+    # Gibbs steps: the gradient is mean(v) - 1/2 for the biases, and half of that for every weight.
     work = Work(task, visible=16, hidden=6, chains=IMAGES, steps=1)
     expected = work.images().mean(0) - 0.5
     trained = runs(work, "cpu", only=by)[by]()

@@ -54,7 +54,8 @@ def test_the_root_is_that_of_the_equation_for_any_numbers():
         roots = bennett_roots(lower, upper)[:, None]
         shift = roots + math.log(counts[0] / counts[1])
         left, right = torch.sigmoid(lower - shift).sum(1), torch.sigmoid(shift - upper).sum(1)
-        # Far from all draws the slope is tiny, and one side of the equation is as large as the other one.
+        # Far from all draws the slope is tiny, and one side of the equation is as large as the
+        # other one.
         torch.testing.assert_close(left, right, rtol=1e-6, atol=1e-12)
 
 
@@ -144,7 +145,8 @@ def test_without_overlap_the_error_is_infinite(apart, counts, num_batches):
 @pytest.mark.parametrize("seed", range(20))
 def test_21_draws_against_10_000(seed, num_batches):
     estimate = bennett(*two_gaussians(21, 10_000, seed), num_batches=num_batches)
-    # 40 cases: beyond 4 standard errors, of which 20 blocks know little, with probability 2e-2, and the seeds are fixed
+    # 40 cases: beyond 4 standard errors, of which 20 blocks know little, with probability 2e-2, and
+    # the seeds are fixed
     assert 0 < estimate.std_error < 0.3
     assert abs(estimate.log_ratio - 0.7) < 4 * estimate.std_error
     assert estimate.warnings == ()

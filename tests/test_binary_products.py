@@ -52,13 +52,15 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
     product = binary_product(matrix, matrix.abs().max())
     generator = seeded_generator(1)
     memory = Memory()
-    # nothing changes; single units, of which most chains have none; a fraction that still counts as few; almost all
+    # nothing changes; single units, of which most chains have none; a fraction that still counts as
+    # few; almost all
     for share in (0, 0.0, 0.002, 0.1, 0.2, 0.9, 0.05, 1.0, 0.0):
         states = states ^ draw_bits(torch.full(states.shape, float(share)), generator)
         assert torch.equal(product(states, 0.7, offset, memory), product(states, 0.7, offset))
     _, remembered, sums, *_, most_changed = memory[product]
     if most_changed >= 0:
-        # what is remembered belongs to the states that it is remembered with, whatever became of them elsewhere
+        # what is remembered belongs to the states that it is remembered with, whatever became of
+        # them elsewhere
         assert np.array_equal(remembered, states)
         assert np.array_equal(sums, remembered.astype(np.int64) @ product.rows.astype(np.int64))
     # another number of chains begins anew
@@ -114,7 +116,8 @@ def test_the_sums_are_the_same_where_torch_has_no_such_function_or_it_fails(monk
 
 @pytest.mark.parametrize("columns", [1, 3, 4, 5, 20, 127, 128])
 def test_sums_are_exact_in_the_largest_matrix(columns):
-    # as many rows as may be, and terms that agree in sign: sums close to the limit of 32 bits, or of 24 for each half
+    # as many rows as may be, and terms that agree in sign: sums close to the limit of 32 bits, or
+    # of 24 for each half
     matrix = torch.full((65_000, columns), 1.0)
     matrix[:, ::2] -= torch.rand(65_000, (columns + 1) // 2, generator=seeded_generator(1)) * 1e-3
     states = torch.ones(2, 65_000, dtype=torch.bool)

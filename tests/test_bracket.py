@@ -22,7 +22,8 @@ from paperlib.uncertain import Uncertain
 CANNOT_TELL = BracketVerdict.CANNOT_TELL
 
 RBM = random_rbm(6, 4, 3, scale=2)
-# Draws from the model itself: of other vectors a smoother distribution, such as p_ann of a short path, may well think more.
+# Draws from the model itself: of other vectors a smoother distribution, such as p_ann of a short
+# path, may well think more.
 V = draws(RBM, 64, seed=99)
 
 
@@ -172,7 +173,8 @@ def test_the_interval_of_the_gap_decides(gap, std_error, word):
 def test_noise_can_only_silence_a_verdict():
     """A larger error, fewer degrees of freedom and a larger error of AIS turn an answer into `cannot tell`, and into no other word.
 
-    So does an error that is added, unless the other one has fewer than four degrees of freedom: it is then better known.
+    So does an error that is added, unless the other one has fewer than four degrees of freedom: it
+    is then better known.
     """
     gaps = [-40.0, -1.08, -0.41, -0.1, 0.0, 0.15, 0.99, 1.53, 3.87, 40.0]
     errors = [0.0, 0.01, 0.1, 0.3, 0.5, 1.0, 5.0, 100.0, math.inf]

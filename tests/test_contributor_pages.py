@@ -39,7 +39,8 @@ def test_other_pages_name_no_other_variables(page):
     assert set(re.findall(r"PAPERLIB_[A-Z]+", (ROOT / page).read_text())) <= variables_of_the_code()
 
 
-# The command's own parts are drawn as one room, and what is imported from the tool by the name of its package.
+# The command's own parts are drawn as one room, and what is imported from the tool by the name of
+# its package.
 NOT_DRAWN = {
     "boltzmann_likelihood.__init__",
     "boltzmann_likelihood.__main__",
@@ -67,7 +68,8 @@ def test_the_rooms_are_drawn_and_described():
     table = (BOOK / "architecture.md").read_text().split("| room |")[1].split("\n\n")[0]
     for room in FLOOR:
         assert f"`{room}`" in table
-    # From top to bottom, and from right to left within a row, no room is drawn above one that may not import it.
+    # From top to bottom, and from right to left within a row, no room is drawn above one that may
+    # not import it.
     floors = []
     for name, rooms in frames.items():
         heights = [height for _, height in rooms]

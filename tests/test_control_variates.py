@@ -27,7 +27,10 @@ def draw(count, generator, noise=0.5):
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 1.5])
 @pytest.mark.parametrize("total", [20, 100, 2_000])
 def test_variance_over_fresh_samples(alpha, total):
-    """20 of `total` cases, 1,500 times: the average is unbiased and scatters as eq. 14 (with its last term over N) says."""
+    """20 of `total` cases, 1,500 times: the average is unbiased and scatters as eq.
+
+    14 (with its last term over N) says.
+    """
     repeats, count, generator = 1_500, 20, seeded_generator(total)
     estimates = []
     for _ in range(repeats):
@@ -36,13 +39,17 @@ def test_variance_over_fresh_samples(alpha, total):
     means = torch.tensor([e.mean for e in estimates], dtype=torch.float64)
     assert abs(means.mean() - 2) < 4 * means.std() / math.sqrt(repeats)
     predicted = torch.tensor([e.std_error**2 for e in estimates]).mean().item()
-    # the scatter's own standard error is sqrt(2 / repeats) of it, that of the mean prediction no more
+    # the scatter's own standard error is sqrt(2 / repeats) of it, that of the mean prediction no
+    # more
     assert predicted / means.var().item() == pytest.approx(1, abs=4 * math.sqrt(4 / repeats))
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0])
 def test_variance_over_fresh_samples_with_weights(alpha):
-    """1,500 times. Of 40 cases of 100, half hardly count, and have another relation to the cheap values."""
+    """1,500 times.
+
+    Of 40 cases of 100, half hardly count, and have another relation to the cheap values.
+    """
     estimates, generator = [], seeded_generator(11)
     for _ in range(1_500):
         y, x = draw(100, generator)
@@ -147,7 +154,8 @@ def test_error_and_its_parts_are_what_they_say(pool, count, total):
     found, truths = zip(*runs_of(pool, count, total, 500), strict=True)
     off = torch.tensor([one.mean for one in found]) - torch.tensor(truths)
     stated = torch.tensor([one.test_set_std_error for one in found])
-    # a scatter of 500 has an error of sqrt(1 / 1,000), the jackknife a bias of a few per cent where weights spread
+    # a scatter of 500 has an error of sqrt(1 / 1,000), the jackknife a bias of a few per cent where
+    # weights spread
     assert stated.square().mean().sqrt().item() == pytest.approx(off.std().item(), rel=0.1)
     for one in found:
         assert math.hypot(one.monte_carlo_std_error, one.choice_std_error) == pytest.approx(
@@ -181,8 +189,8 @@ def test_csl_tends_to_the_truth_and_errs_low():
     truth = RBM.log_unnormalized(V) - log_z(RBM)
     exact = csl_log_prob(RBM, V, 200, 2_000, seeded_generator(1))
     assert (exact - truth).abs().max() < 0.05
-    # Few draws, from chains that have not converged: by Jensen's and Gibbs' inequalities the estimate is too low on average
-    # over the model's own vectors, whatever the chains generate.
+    # Few draws, from chains that have not converged: by Jensen's and Gibbs' inequalities the
+    # estimate is too low on average over the model's own vectors, whatever the chains generate.
     spiky = random_rbm(4, 3, 21, scale=4)
     truth = spiky.log_unnormalized(V) - log_z(spiky)
     few = torch.stack([csl_log_prob(spiky, V, 2, 3, seeded_generator(s)) for s in range(200)])

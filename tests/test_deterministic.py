@@ -119,7 +119,8 @@ def test_bounds_are_on_their_side(visible, hidden, scale, seed):
     assert (below.kind, above.kind) == ("lower bound", "upper bound")
     assert below.value <= truth + rounding
     assert above.value >= truth - rounding
-    # a bound on either side is not enough for a test that can fail: they are also near for weak weights
+    # a bound on either side is not enough for a test that can fail: they are also near for weak
+    # weights
     if scale == 0.1:
         assert above.value - below.value < 0.1
 
@@ -148,7 +149,10 @@ def test_the_tangent_bounds_from_any_means():
 
 
 def test_the_tree_reweighted_bound_is_the_best_average_over_spanning_trees():
-    """From its definition: a 2 x 2 graph is a ring, and each of its four trees lacks one edge. All parameters of all trees are optimised."""
+    """From its definition: a 2 x 2 graph is a ring, and each of its four trees lacks one edge.
+
+    All parameters of all trees are optimised.
+    """
     rbm = random_rbm(2, 2, seed=4, scale=0.8)
     inside = 1 - torch.eye(4, dtype=torch.float64)  # of tree and edge
     biases = torch.cat([rbm.visible_bias, rbm.hidden_bias])

@@ -201,7 +201,8 @@ def with_raise(sound, short, lost=0.0):
 
 HALF = [0.5] * 5 + [7.5] * 5
 NONE_MISSED, MISSED = (ModeCheck(0.0, 0.0, 0.0),), ModeCheck(1.0, 0.7, 1.5)
-# By how much for each image, what runs from images find, how much is explained, and the verdict on it.
+# By how much for each image, what runs from images find, how much is explained, and the verdict on
+# it.
 FALLS_SHORT = {
     "for all alike": (4.0, None, 0.0, "open", "RAISE is 4.0 nats below parallel tempering's average"),
     "by more than is explained": (4.0, None, 2.5, "open", ""),
@@ -419,7 +420,8 @@ def run_with(log_weights, num_steps=100):
     return annealed(log_weights, -annealed(log_weights, 0.0).ais.log_z, num_steps)
 
 
-# Chains that agree, chains of which one or three hold nearly everything, and what is said of the runs.
+# Chains that agree, chains of which one or three hold nearly everything, and what is said of the
+# runs.
 EVEN, ONE, THREE = [0.0] * 50, [10.0] + [0.0] * 49, [10.0 - math.log(3)] * 3 + [0.0] * 47
 SAID_OF_RUNS = {
     "every image a little short": ([annealed(EVEN, [-6.0] * 10)], "as RAISE is conservative.", True),
@@ -445,7 +447,10 @@ def test_training_images_of_something_else_are_noticed():
 
 
 def test_a_mode_that_some_units_hold_only_together_is_looked_for():
-    """Four of a hundred units pull towards a pattern, and the others away from it. One of the four alone is too weak."""
+    """Four of a hundred units pull towards a pattern, and the others away from it.
+
+    One of the four alone is too weak.
+    """
     pattern = torch.ones(40)
     pattern[::2] = -1
     noise = 0.02 * torch.randn(40, 100, generator=seeded_generator(1))

@@ -110,7 +110,10 @@ def test_what_is_too_large_to_enumerate():
 @pytest.mark.usefixtures("_estimated")
 @EACH_MODEL
 def test_estimates_hold_the_truth(name):
-    """ln Z inside an interval that fails once in 3,000 times. What importance sampling loses with 100 draws is a few hundredths here."""
+    """ln Z inside an interval that fails once in 3,000 times.
+
+    What importance sampling loses with 100 draws is a few hundredths here.
+    """
     (_, truth), found = case(name), estimate(name)
     low, high = found.log_z_interval(0.9997)
     assert low - 1e-5 < TRUTH[name][1] < high + 1e-5

@@ -17,8 +17,9 @@ from paperlib.estimators import ais, raise_log_prob
 UNEVEN = [0.0, 0.4, 1.0]
 
 
-# What is sampled shows that the generators' own numbers do what every draw together has been shown to do: the tests of every draw are
-# exact, on each backend. More chains would show the same with a smaller error, and take most of this file's time.
+# What is sampled shows that the generators' own numbers do what every draw together has been shown
+# to do: the tests of every draw are exact, on each backend. More chains would show the same with a
+# smaller error, and take most of this file's time.
 
 
 def one_each(betas, walk, repeats=1):
@@ -68,7 +69,8 @@ def test_ends_are_corrected_to_the_start_and_to_the_model_itself(make, backend):
         totals.append(corrected.logsumexp(0).item())
     if path.log_z_start is not None:
         assert totals[0] == pytest.approx(path.log_z_start, abs=walk.tolerance)
-    # a factor of 2 for each hidden unit without weights, of which there may be more at one end: the slip of section 3.2
+    # a factor of 2 for each hidden unit without weights, of which there may be more at one end: the
+    # slip of section 3.2
     found = totals[1] - totals[0] + (path.log_z_start or 0.0)
     assert found == pytest.approx(walk.truth, abs=walk.tolerance)
     if hasattr(path, "log_start"):
@@ -131,7 +133,8 @@ def test_sampled_transitions_follow_the_enumerated_kernel(make, betas, backend):
         kernel = walk.kernel(beta)
         found = torch.zeros_like(kernel)
         found.scatter_add_(1, numbers[..., part], torch.full(numbers.shape[:2], 1 / count).double())
-        # 256 comparisons, and 1/count where the normal approximation is poor: one failure in 5,000, and the seeds are fixed
+        # 256 comparisons, and 1/count where the normal approximation is poor: one failure in 5,000,
+        # and the seeds are fixed
         assert_rates(found, kernel, count, errors=5, slack=1 / count)
 
 
@@ -139,7 +142,8 @@ def test_sampled_transitions_follow_the_enumerated_kernel(make, betas, backend):
 def test_draws_of_the_start_follow_its_distribution(make, backend):
     walk, count = make(backend), 20_000
     found = walk.frequencies(walk.path.units(walk.path.sample_start(count, backend.generator(3))))
-    # 16 comparisons in each of 105 cases: beyond 5 standard errors with probability 1e-3 in all, and the seed is fixed
+    # 16 comparisons in each of 105 cases: beyond 5 standard errors with probability 1e-3 in all,
+    # and the seed is fixed
     assert_rates(found, walk.log_start.exp(), count, errors=5, slack=1 / count)
 
 
@@ -294,7 +298,8 @@ def check_raise(walk, num_steps, chains, backend, seed):
     log_weights, truth = found.log_weights.cpu(), walk.annealing_model(betas)
     weights = log_weights.exp()
     error = weights.std(1) / math.sqrt(chains)
-    # 8 or 16 vectors in each of 90 cases: beyond 4 standard errors with probability 0.09 in all, and the seeds are fixed
+    # 8 or 16 vectors in each of 90 cases: beyond 4 standard errors with probability 0.09 in all,
+    # and the seeds are fixed
     assert ((weights.mean(1) - truth).abs() < 4 * error).all()
     assert abs(weights.mean(1).sum() - 1) < 4 * error.square().sum().sqrt()
     # on average the logarithm errs low

@@ -281,8 +281,9 @@ def test_published_number():
 # ---- sizes
 
 
-# What a page promises: files and lines of the library. Beside the module that is an import and a name in the package's
-# `__init__`, and three lines in the reference; for a data set its import and its line in the registry.
+# What a page promises: files and lines of the library. Beside the module that is an import and a
+# name in the package's `__init__`, and three lines in the reference; for a data set its import and
+# its line in the registry.
 @pytest.mark.parametrize(
     ("name", "elsewhere", "allowed"),
     [
@@ -296,7 +297,8 @@ def test_examples_are_short(name, elsewhere, allowed):
     assert len(lines) + elsewhere <= allowed
 
 
-# Each example's file, and the room, the file elsewhere and the name that it would have in the library.
+# Each example's file, and the room, the file elsewhere and the name that it would have in the
+# library.
 HOMES = {
     EXAMPLES / "ising_ring_path.py": ("annealing", "__init__.py", "IsingRingPath"),
     Path(smc_module.__file__): ("estimators", "__init__.py", "annealed_smc"),

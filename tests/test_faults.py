@@ -169,6 +169,7 @@ def test_every_flipped_bit_is_noticed(tmp_path):
             loaded = RBM.load(path)
         except ValueError:
             continue
-        # In the header's padding, or in the name of the checksum, a flipped bit changes nothing that is used.
+        # In the header's padding, or in the name of the checksum, a flipped bit changes nothing
+        # that is used.
         assert place < header
         assert loaded.checksum() == rbm.checksum()

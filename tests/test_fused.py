@@ -26,7 +26,8 @@ def compiled_philox(counter, key_low, key_high):
 
 
 def test_philox_known_answers():
-    # the vectors of the authors' Random123 library for philox4x32-10: all bits zero, all bits one, digits of pi
+    # the vectors of the authors' Random123 library for philox4x32-10: all bits zero, all bits one,
+    # digits of pi
     assert philox((0, 0, 0, 0), 0, 0) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
     ones = 2**32 - 1
     assert philox((ones,) * 4, ones, ones) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
@@ -163,14 +164,16 @@ def test_softplus_increment(columns, beta_from, beta_to):
     result = softplus_increment(x, beta_from, beta_to)
     expected = softplus_increment(x.double(), beta_from, beta_to)
     assert result.dtype == torch.float64
-    # relative to the sum of the terms' magnitudes: float32 rounds each of them, and the betas, by 1e-7
+    # relative to the sum of the terms' magnitudes: float32 rounds each of them, and the betas, by
+    # 1e-7
     terms = abs(beta_to - beta_from) * x.double().abs().sum(1)
     assert ((result - expected).abs() <= 5e-7 * terms).all()
 
 
 def test_softplus_increment_with_other_betas_for_each_row():
     lower, step = torch.tensor([0.0, 0.3, 0.9]), torch.tensor([1.0, 0.01, 0.1])
-    # more units than go into the logarithm of one product, and inputs beyond the range of the exponential
+    # more units than go into the logarithm of one product, and inputs beyond the range of the
+    # exponential
     for x in (torch.linspace(-20, 20, 3 * 70), torch.linspace(-300, 300, 3 * 600)):
         rows, out = x.view(3, -1), np.empty(3)
         fused.softplus_increment(rows.numpy(), lower.numpy(), step.numpy(), out)

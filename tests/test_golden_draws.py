@@ -1,12 +1,14 @@
 """Draws that change without a change of `DRAWS` are noticed: numbers drawn from fixed keys, for every kernel and every backend.
 
-Bits and states are compared exactly. They are few, some thousands, and in float32 the distance of a random number from the probability
-that it is compared with is far above the rounding of either; the second test makes sure of that. Sums of binary states with a
-rounded matrix are sums of integers, exact on every processor. So the bits are the same with and without AVX-512 or VNNI.
+Bits and states are compared exactly. They are few, some thousands, and in float32 the distance of a
+random number from the probability that it is compared with is far above the rounding of either; the
+second test makes sure of that. Sums of binary states with a rounded matrix are sums of integers,
+exact on every processor. So the bits are the same with and without AVX-512 or VNNI.
 
-Log-weights and sums are compared to a tolerance. In float32 processors differ in the order of sums, in fused multiply-adds and in the last
-digit of exponentials: 6.9e-5 nats were measured over 10,000 steps of a model of 784 x 20, and the runs here have four steps. A draw
-that falls otherwise moves a log-weight by more than that.
+Log-weights and sums are compared to a tolerance. In float32 processors differ in the order of sums,
+in fused multiply-adds and in the last digit of exponentials: 6.9e-5 nats were measured over 10,000
+steps of a model of 784 x 20, and the runs here have four steps. A draw that falls otherwise moves a
+log-weight by more than that.
 """
 
 import json

@@ -179,7 +179,10 @@ def sum_of_parts(case, test):
 
 
 def test_annealing_finds_what_draws_miss():
-    """A hundred draws lack more than a nat. Annealing of half of the images brings all to the truth, on average."""
+    """A hundred draws lack more than a nat.
+
+    Annealing of half of the images brings all to the truth, on average.
+    """
     case = DeepCase("DBN", (4, 7), 2.0, 2.0)
     found, drawn, exact = layers_of(case, 2_048)
     assert (exact - drawn).mean() > 1

@@ -124,7 +124,8 @@ def virtual(file, name):
     file.create_virtual_dataset(name, layout)
 
 
-# ---- the table: what is said, and of which files; a name is that of the file, and says what is wrong with it; those of images begin with a t
+# ---- the table: what is said, and of which files; a name is that of the file, and says what is
+# wrong with it; those of images begin with a t
 
 FILES = {
     "expected a file, found none at": {

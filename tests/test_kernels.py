@@ -330,7 +330,8 @@ TAKES = {
     "pretended GPU": set(),
     "GPU": set(),
 }
-# What the products of a layer of six with one of four units do at most, see `paperlib.kernels.cpu.Product`.
+# What the products of a layer of six with one of four units do at most, see
+# `paperlib.kernels.cpu.Product`.
 MOST_CHANGED = {
     "float32 fast, narrow": -1,
     "float32 fast, narrow, no fast integers": -1,

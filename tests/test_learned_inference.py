@@ -170,7 +170,8 @@ def test_grid_is_a_distribution_over_images():
     for latent in (1, 2):
         images = all_states(5)
         total = small_vae(latent).log_prob_on_grid(images, 7.0, 300).exp().sum()
-        # the mass of the prior beyond 7 is 1e-11, and the midpoint rule of a smooth function is better than that
+        # the mass of the prior beyond 7 is 1e-11, and the midpoint rule of a smooth function is
+        # better than that
         assert total.item() == pytest.approx(1, abs=1e-8)
 
 

@@ -63,7 +63,8 @@ def runs_of(size, record, name, start, steps):
     ]
 
 
-# The start that needs no training images, and data sets that every machine has; the others are compared where MNIST is at hand.
+# The start that needs no training images, and data sets that every machine has; the others are
+# compared where MNIST is at hand.
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize(
     ("record", "name", "most"),

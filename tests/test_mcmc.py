@@ -61,7 +61,8 @@ def check_properties(chain, states, long=40):
         for x in range(states)
     ]
     assert chain.periods.tolist() == periods
-    # Every step of a class that can be left leaves it sooner or later: on 3 states within 3 steps with at least (1/3)^3.
+    # Every step of a class that can be left leaves it sooner or later: on 3 states within 3 steps
+    # with at least (1/3)^3.
     returns = first_return_probs(chain, 600).sum(0)
     assert chain.recurrent.tolist() == [bool(total > 1 - 1e-6) for total in returns]
     together = reached & reached.T | torch.eye(states, dtype=torch.bool)
@@ -279,7 +280,8 @@ def test_autocorrelation_equals_its_definition():
 def test_autocorrelation_time_of_a_known_chain(correlation):
     values = two_state_values(correlation, chains=20, steps=20_000, seed=8)
     expected = (1 + correlation) / (1 - correlation)
-    # relative standard error about sqrt(4 * window / samples), window about 10 tau: below 4 % for tau = 19; three of these
+    # relative standard error about sqrt(4 * window / samples), window about 10 tau: below 4 % for
+    # tau = 19; three of these
     assert math.isclose(autocorrelation_time(values), expected, rel_tol=0.12)
 
 

@@ -14,7 +14,8 @@ from boltzmann_likelihood.evaluation.evaluation import target_of
 from boltzmann_likelihood.evaluation.result import Effort
 
 WIDTH = 64
-# The peak of the process, torch and all, in bytes. `getrusage` would not do: its peak begins with that of the process which started this one.
+# The peak of the process, torch and all, in bytes. `getrusage` would not do: its peak begins with
+# that of the process which started this one.
 PEAK = """
 import sys
 {work}
@@ -38,7 +39,8 @@ raise_log_prob(path, v, uniform_betas(1), 1, torch.Generator().manual_seed(0), p
 """
 
 
-# The bound alone takes as long as a test may; the parts of an evaluation that need most memory are these.
+# The bound alone takes as long as a test may; the parts of an evaluation that need most memory are
+# these.
 BOUND = """
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
@@ -111,7 +113,8 @@ def test_peak_of_large_models(tmp_path, work, visible, hidden):
     model = random_rbm(visible, hidden, 0, scale=0.01, dtype=torch.float32)
     model.save(tmp_path / "model.npz")
     growth = peak_bytes(tmp_path, work) - base
-    # As it was read and beside that while it is copied, prepared for products, and in float64; then parts of 64 MiB.
+    # As it was read and beside that while it is copied, prepared for products, and in float64; then
+    # parts of 64 MiB.
     assert growth < 7 * model.weights.nbytes + 2.5 * 2**26
 
 

@@ -85,8 +85,8 @@ def test_a_separated_mixture_is_found_again():
 
 
 def test_starts_at_images_keep_every_component_and_starts_at_noise_do_not():
-    # 30 templates inside a wide border that is always off, as in MNIST: whatever the image, the components whose noise is
-    # lowest there win the first step
+    # 30 templates inside a wide border that is always off, as in MNIST: whatever the image, the
+    # components whose noise is lowest there win the first step
     templates = 5 * torch.randn(30, 40, dtype=torch.float64, generator=seeded_generator(8)) - 5
     truth = BernoulliMixture(templates, torch.zeros(30))
     data = truth.sample(2_000, seeded_generator(9)).to(torch.uint8)

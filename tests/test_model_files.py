@@ -1,7 +1,7 @@
 """A model is read as what its file holds, in whatever format and under whatever names, or it is refused by the name of what is wrong.
 
-What is read has the parameters that the file holds, to the last bit. Advice that is followed to the letter ends in that model or in a
-refusal.
+What is read has the parameters that the file holds, to the last bit. Advice that is followed to the
+letter ends in that model or in a refusal.
 """
 
 import gzip
@@ -120,7 +120,8 @@ def test_random_files(tmp_path, seed):
     shape = [(), (visible,), (visible, hidden)][rng.integers(3)]
     if spoilt or rng.random() < 0.5:
         arrays[extra] = rng.normal(size=shape)
-        # A number is no parameter, and spoils a model only if it says that the arrays are not all of it.
+        # A number is no parameter, and spoils a model only if it says that the arrays are not all
+        # of it.
         number = shape == () and extra not in ("sigma", "log_std_features", "temperature")
         # As a tensor beside the others it is one, and refused unless its name is known.
         a_tensor = write in (as_torch, as_safetensors)
@@ -131,7 +132,8 @@ def test_random_files(tmp_path, seed):
     order = map(str, rng.permutation(list(arrays)))
     path = tmp_path / "model"
     path.write_bytes(write({name: arrays[name] for name in order}))
-    # A file that does not tell how a square matrix lies, which array is the matrix, or what is a bias of one unit, may be refused.
+    # A file that does not tell how a square matrix lies, which array is the matrix, or what is a
+    # bias of one unit, may be refused.
     told = visible != hidden and (
         min(visible, hidden) > 1 or (names[0] != "interactions" and extra not in harmful)
     )

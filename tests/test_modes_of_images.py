@@ -132,7 +132,10 @@ def test_a_true_claim_is_consistent_where_images_show_modes_that_were_missed():
 
 
 def test_the_strongest_unmet_mode_and_the_most_frequent_are_looked_at():
-    """Draws of the run are in the base alone. Images show the second mode, and hard ones the third."""
+    """Draws of the run are in the base alone.
+
+    Images show the second mode, and hard ones the third.
+    """
     model = Exclusive(4, 10, 0.5, 8.0, 5)
     bias = model.held.hidden_bias.clone()
     bias[0] += 2

@@ -30,7 +30,8 @@ from paperlib import storage
 from paperlib.models import RBM
 
 ROOT = Path(__file__).parents[1]
-# What reads all that a wheel must bring along: published numbers, models and records. It takes seconds.
+# What reads all that a wheel must bring along: published numbers, models and records. It takes
+# seconds.
 CHAPTER = "13-reproduction-report"
 
 
@@ -75,7 +76,10 @@ def wheels(distributions):
 
 
 def environment(folder, *installed):
-    """A fresh one with these wheels. Their dependencies are those of the present one, without its own three packages."""
+    """A fresh one with these wheels.
+
+    Their dependencies are those of the present one, without its own three packages.
+    """
     run(sys.executable, "-m", "venv", "--without-pip", folder, folder=folder)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", python, "install"]

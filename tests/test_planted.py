@@ -180,7 +180,8 @@ def test_low_rank_at_full_size_moves_as_it_must():
     other, less = flipped(first.rbm, units)
     turned = u.clone()
     turned[units] *= -1
-    # The same model from other factors, with a hidden unit more that sees nothing, in another order.
+    # The same model from other factors, with a hidden unit more that sees nothing, in another
+    # order.
     order = torch.randperm(784, generator=generator)
     wider = torch.cat([w, torch.zeros(1, 2, dtype=torch.float64)])
     second = planted.from_factors(
@@ -355,7 +356,8 @@ def test_published_file(name):
     # The row of the README: file, size, ln Z.
     row = f"| `{name}.npz` | {rbm.num_visible} x {rbm.num_hidden} | {log_z:.9f} |"
     assert row in (FOLDER / "README.md").read_text()
-    # A Gibbs step leaves the distribution of perfect draws as it is. Means of 784 units: at most 5.5 standard errors.
+    # A Gibbs step leaves the distribution of perfect draws as it is. Means of 784 units: at most
+    # 5.5 standard errors.
     assert draws.shape == (1_000, rbm.num_visible)
     double = rbm.to(dtype=torch.float64)
     stepped = double.gibbs_step(draws.double(), seeded_generator(24))

@@ -134,7 +134,8 @@ def test_page_holds_parallel_tempering():
     data = data_of(shown)
     assert data["rungs"] == some_visits(7)
     assert data["betas"] == [0.0, 0.25, 1.0]
-    # Counted by hand: chain 0 is at 0 1 2 0 1 2 0 1, chain 1 at 1 2 0 1 2 0 1 2, chain 2 at 2 0 1 2 0 1 2 0.
+    # Counted by hand: chain 0 is at 0 1 2 0 1 2 0 1, chain 1 at 1 2 0 1 2 0 1 2, chain 2 at 2 0 1 2
+    # 0 1 2 0.
     trips = [[0, 0, 0]] * 3 + [[1, 0, 0]] + [[1, 0, 1]] + [[1, 1, 1]] + [[2, 1, 1]] + [[2, 1, 2]]
     assert data["trips"] == trips
     assert stills_of(shown)[0].count("<circle") == 3

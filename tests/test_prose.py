@@ -1,4 +1,7 @@
-"""What the pages say that no record holds: it is computed here. And what has to be said together."""
+"""What the pages say that no record holds: it is computed here.
+
+And what has to be said together.
+"""
 
 from __future__ import annotations
 

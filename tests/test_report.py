@@ -119,7 +119,8 @@ ONE, THREE = "interval_1_sigma", "interval_3_sigma"
         # the middles of two intervals of one sigma, 0.3 and 0.4: 3 times 0.5
         ((1.0, 1.6), {ONE: [2.4, 3.2]}, "agrees"),
         ((1.0, 1.6), {ONE: [2.5, 3.3]}, "differs"),
-        # of three sigma, 0.1 and 0.4 / 3: they overlap, and are three standard errors apart nevertheless
+        # of three sigma, 0.1 and 0.4 / 3: they overlap, and are three standard errors apart
+        # nevertheless
         ((1.0, 1.6), {THREE: [1.4, 2.2]}, "agrees"),
         ((1.0, 1.6), {THREE: [1.5, 2.3]}, "differs"),
         ((1.0, 1.6), {THREE: ["-inf", 2.3]}, ""),

@@ -15,8 +15,9 @@ LIBRARY, TOOL, COMPANION = (
     Path(package.__file__).parent
     for package in (paperlib, boltzmann_likelihood, boltzmann_companion)
 )
-# In the order in which they may import each other; `architecture` in the book draws it. Above the library stands the tool, and above
-# both the companion: installed or not, nothing below may import them, inside a function either.
+# In the order in which they may import each other; `architecture` in the book draws it. Above the
+# library stands the tool, and above both the companion: installed or not, nothing below may import
+# them, inside a function either.
 ROOMS = [
     {"paperlib.errors", "paperlib.torch_settings"},
     {
@@ -98,7 +99,8 @@ def test_compilers_and_private_parts_of_torch_stay_behind_the_door(path):
             assert not private, f"{owner}.{node.attr}"
 
 
-# Enumeration, CSL and the bound for DBNs need the model itself. Every other estimator walks paths, or knows numbers only.
+# Enumeration, CSL and the bound for DBNs need the model itself. Every other estimator walks paths,
+# or knows numbers only.
 TAKE_A_MODEL = {"exact", "csl", "dbn_bound"}
 WALKERS = [
     path

@@ -48,9 +48,12 @@ STORED = Path(__file__).parents[1] / "data" / "shards"
 
 
 def test_stored_shards_are_found(tmp_path, monkeypatch):
-    """A run of chapter 10 from a uniform start, which needs no data. `test_long_runs` has the names of the others.
+    """A run of chapter 10 from a uniform start, which needs no data.
 
-    A name that moves throws hours of computing away: change `DRAWS` only when the draws have changed.
+    `test_long_runs` has the names of the others.
+
+    A name that moves throws hours of computing away: change `DRAWS` only when the draws have
+    changed.
     """
     # as `make shards` does it
     subprocess.run(["tar", "-xJf", STORED / "chapter-10.tar.xz", "-C", tmp_path], check=True)

@@ -61,7 +61,8 @@ def test_intervals_cover_as_often_as_they_say(monkeypatch):
         intervals = [estimate.interval(level) for level in levels]
         covered += torch.tensor([float(low <= truth <= high) for low, high in intervals])
     for level, count in zip(levels, covered.tolist(), strict=True):
-        # four standard deviations of the number of runs that cover, and a per cent: the error is itself an approximation
+        # four standard deviations of the number of runs that cover, and a per cent: the error is
+        # itself an approximation
         spread = 4 * math.sqrt(runs * level * (1 - level)) + 0.01 * runs
         assert abs(count - level * runs) < spread
 

@@ -135,7 +135,8 @@ def test_models_whose_answer_comes_from_long_runs(tmp_path, monkeypatch):
         assert row["truth"] == pytest.approx(exact, abs=4 * row["truth_std_error"])
         assert row["value_error"] == pytest.approx(row["value"] - row["truth"])
         assert abs(row["ais_error"]) < 0.5
-    # Rows that are kept are shown even where the model's file is missing, those of the first version as well.
+    # Rows that are kept are shown even where the model's file is missing, those of the first
+    # version as well.
     for file in tmp_path.glob("*/small-*"):
         older = json.loads(file.read_text())
         del older["identity"]

@@ -36,7 +36,8 @@ from paperlib.numerics import seeded_generator
 def test_estimate_on_every_backend(make, backend):
     walk = make(backend)
     path, truth = walk.path, walk.truth
-    # The pretended GPU takes long over every operation, and there pilots are run for one problem alone.
+    # The pretended GPU takes long over every operation, and there pilots are run for one problem
+    # alone.
     budget = 1_300 if backend.on_gpu else 3_000
     betas = [0, 0.4, 1] if backend.on_gpu and make is not base_rates else None
     estimate = parallel_tempering(path, budget, backend.generator(1), betas=betas, num_replicas=20)
@@ -67,8 +68,8 @@ def test_every_temperature_has_its_distribution(make, backend):
     for number, beta in enumerate(betas.tolist()):
         units = path.units(path.select(replicas.state, replicas.chain_at[:, number])).cpu()
         p = walk.log_f(beta).softmax(0)
-        # 45 temperatures of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and the seeds are fixed; at small
-        # probabilities one draw too many is more than that
+        # 45 temperatures of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and
+        # the seeds are fixed; at small probabilities one draw too many is more than that
         assert_rates(frequencies(units), p, count, errors=4.5, slack=1 / count)
 
 
@@ -90,7 +91,8 @@ class Frozen(AnnealingPath[torch.Tensor]):
 def test_swaps_are_accepted_as_often_as_they_should_be():
     """Two states 0 and 1 at two temperatures: from x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-3/4}.
 
-    Were ln f linear in beta, or the lower temperature at 0, swaps by ln f_1 alone would be accepted as often.
+    Were ln f linear in beta, or the lower temperature at 0, swaps by ln f_1 alone would be accepted
+    as often.
     """
     count = 4_000
     betas = torch.tensor([0.5, 1.0], dtype=torch.float64)
@@ -118,7 +120,8 @@ def test_every_temperature_keeps_one_chain_of_each_replica_and_all_pairs_take_tu
             torch.arange(num_temperatures).expand(3, -1),
         )
         if step == 1:
-            # All are accepted: chains at even temperatures went up by two, others down, and those at the ends turned.
+            # All are accepted: chains at even temperatures went up by two, others down, and those
+            # at the ends turned.
             first = replicas.chain_at[0].tolist()
     expected = {2: [1, 0], 3: [1, 2, 0], 4: [1, 3, 0, 2], 7: [1, 3, 0, 5, 2, 6, 4]}
     assert first == expected[num_temperatures]
@@ -147,7 +150,8 @@ def test_recorded_ratios_are_those_of_neighbouring_temperatures():
 def test_round_trips_are_counted():
     start = torch.tensor([[0], [1], [2], [0], [1]])
     target = torch.tensor([[1], [0], [1], [2], [0]])
-    # chain 0: start, target, start at the fourth step; chain 1: start after the target only; then target; start: one more
+    # chain 0: start, target, start at the fourth step; chain 1: start after the target only; then
+    # target; start: one more
     ends = torch.stack([start, target], 2)
 
     def trips(ends):
@@ -178,7 +182,10 @@ def test_two_modes_that_a_chain_alone_would_not_leave():
 
 
 def test_intervals_cover_as_often_as_they_say():
-    """Tiny budgets; 95 % of 30 runs are 28.5, with a standard deviation of 1.2. 200 runs, made once, covered 192 times."""
+    """Tiny budgets; 95 % of 30 runs are 28.5, with a standard deviation of 1.2.
+
+    200 runs, made once, covered 192 times.
+    """
     rbm = random_rbm(6, 5, seed=3)
     truth, path = log_z(rbm), BaseRatePath(rbm)
     covered = 0

@@ -153,7 +153,11 @@ def test_runs_come_to_the_same_bits_in_any_number_of_threads(size, threads, side
 def test_runs_in_float64_go_by_the_three_calls_in_any_number_of_threads(
     size, threads, side_by_side
 ):
-    """With the same draws. Products of float64 sum in another order on some processors (AMD), so that sums agree to rounding."""
+    """With the same draws.
+
+    Products of float64 sum in another order on some processors (AMD), so that sums agree to
+    rounding.
+    """
     path = path_of(size, dtype=torch.float64)
     assert not path.divides_replicas
     results = []

@@ -41,8 +41,8 @@ def welch(variances, freedoms):
 def held(freedoms, sigmas, rule=joined):
     """How often an interval of 95 % holds a sum of normal parts whose variances are estimated.
 
-    Given these, how often the sum itself does is known, and is averaged in place of counting it: with so many repeats
-    that is known to 0.002.
+    Given these, how often the sum itself does is known, and is averaged in place of counting it:
+    with so many repeats that is known to 0.002.
     """
     generator = np.random.default_rng(1)
     variances = []

@@ -59,7 +59,10 @@ def test_audit_and_compare_weigh_too():
 
 
 def test_bracket_with_every_row_chosen():
-    """RAISE's average is then the weighted mean of its values. Without noise, as of two equal chains, it has no error; one chain cannot tell."""
+    """RAISE's average is then the weighted mean of its values.
+
+    Without noise, as of two equal chains, it has no error; one chain cannot tell.
+    """
     log_p, kept = SMALL.log_unnormalized(ROWS), WEIGHTS > 0
     log_p, weights = log_p[kept], WEIGHTS[kept]
     above = PartitionEstimate(

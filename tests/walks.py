@@ -1,6 +1,7 @@
 """Every annealing path to a model of the library, with all that enumeration says of it, on every backend.
 
-Each maker takes a backend and the size of its model, and returns a `Walk`. Tests of paths and of estimators run over `WALKS`.
+Each maker takes a backend and the size of its model, and returns a `Walk`. Tests of paths and of
+estimators run over `WALKS`.
 """
 
 import itertools
@@ -47,7 +48,8 @@ class Walk:
     path: AnnealingPath
     # every state of the path's units, [S, n]
     states: torch.Tensor
-    # ln f_beta of every state, and the transition matrix, of what is really walked: its products may round weights
+    # ln f_beta of every state, and the transition matrix, of what is really walked: its products
+    # may round weights
     log_f: Callable[[float], torch.Tensor]
     kernel: Callable[[float], torch.Tensor]
     # ln p of every state at the start, and ln p* under the model itself
@@ -62,7 +64,8 @@ class Walk:
     log_z_below: float = 0.0
     # the ends at which there are weights that fast products round
     rounded: tuple[int, ...] = (1,)
-    # for RAISE: every test vector, the units drawn before a walk back, and from probabilities of states those of vectors
+    # for RAISE: every test vector, the units drawn before a walk back, and from probabilities of
+    # states those of vectors
     vectors: torch.Tensor | None = None
     begin_bits: Callable[[int], int] = lambda steps: 0
     observed: Callable[[torch.Tensor], torch.Tensor] = lambda probs: probs
@@ -184,7 +187,8 @@ def dbm(backend=FLOAT64, visible=4, hidden=3):
 def dbn(backend=FLOAT64, visible=4, hidden=3):
     """So many units in the lower layer of the top RBM, and below it one or two directed layers: two for small ones."""
     widths = (3, visible, hidden) if visible > 3 else (2, 2, visible, hidden)
-    # with strong directed weights, draws of the recognition distribution would have weights whose error nobody can trust
+    # with strong directed weights, draws of the recognition distribution would have weights whose
+    # error nobody can trust
     scales = *[0.5] * (len(widths) - 2), 1.0
     layers = [
         random_rbm(*pair, 30 + n, scale)

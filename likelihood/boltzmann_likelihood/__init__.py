@@ -1,4 +1,6 @@
-"""What is the test log-likelihood of a Boltzmann machine of one's own? An answer with error bars, and with warnings where it may be wrong.
+"""What is the test log-likelihood of a Boltzmann machine of one's own?
+
+An answer with error bars, and with warnings where it may be wrong.
 
 A tool on top of the library `paperlib`, in Python and as the command `paperlib`.
 

@@ -43,7 +43,8 @@ from paperlib.errors import InputError, ReproductionError
 
 # The book's companion brings these; without it, they say how to get it.
 _OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
-# How torch says that there is not enough memory, of the machine and of a GPU, beside MemoryError and ENOMEM; how much was asked for.
+# How torch says that there is not enough memory, of the machine and of a GPU, beside MemoryError
+# and ENOMEM; how much was asked for.
 _NO_MEMORY = re.compile(
     r"(can't allocate|not enough|out of) memory|_ALLOC_FAILED|bad_alloc", re.IGNORECASE
 )
@@ -108,7 +109,8 @@ app = typer.Typer(
     "the other commands are for the book.",
 )
 
-# What the machine refuses: a folder without permission, a file system that is read-only or full. None of it is a bug of ours.
+# What the machine refuses: a folder without permission, a file system that is read-only or full.
+# None of it is a bug of ours.
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 
@@ -492,7 +494,8 @@ def _write_json(file: Path | None, result: dict[str, Any]) -> None:
 def _write(name: str, path: Path | None, write: Callable[[Path], object]) -> None:
     """Write a file, if the user asked for it, whole or not at all.
 
-    A full disk or a folder without permission becomes an `InputError`, which the command shows as one sentence.
+    A full disk or a folder without permission becomes an `InputError`, which the command shows as
+    one sentence.
     """
     if path is None:
         return
@@ -512,9 +515,9 @@ for _package in entry_points(group="paperlib.commands"):
 def main() -> None:
     """Run the command. SIGTERM, which a queue or a container sends, ends it as Ctrl-C does.
 
-    An input that cannot be used ends it with one sentence and exit code 2, and a chapter or book that
-    failed, or a file that cannot be written, ends it with exit code 1. Any other exception keeps its traceback, with a note that it is
-    probably a bug.
+    An input that cannot be used ends it with one sentence and exit code 2, and a chapter or book
+    that failed, or a file that cannot be written, ends it with exit code 1. Any other exception
+    keeps its traceback, with a note that it is probably a bug.
     """
     for stream in (sys.stdout, sys.stderr):
         # The name of a file may hold characters that cannot be printed.

@@ -313,7 +313,8 @@ def _tried(*readers: Callable[[], _Read]) -> tuple[list[_Read], list[InputError]
 def _raise(wrong: list[InputError]) -> None:
     """Raise all these errors in one, if there are any."""
     said = {str(error): error for error in wrong}
-    # A model whose layers only the images can tell apart is not what is wrong where these cannot be read.
+    # A model whose layers only the images can tell apart is not what is wrong where these cannot be
+    # read.
     kept = [text for text in said if not any(text.endswith(f": {other}") for other in said)]
     if len(kept) == 1:
         raise said[kept[0]]

@@ -85,7 +85,8 @@ class ClusterExecutor(Executor):
 
         shared, *own = args
         if self._shared[0] is not shared:
-            # The scheduler keeps the inputs of tasks, so what they share is not lost with a worker that dies.
+            # The scheduler keeps the inputs of tasks, so what they share is not lost with a worker
+            # that dies.
             with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
                 self._shared = shared, self.client.submit(_itself, shared, pure=False)
         return self._executor.submit(fn, self._shared[1], *own, **kwargs)

@@ -37,8 +37,8 @@ CHECKED = (
 def repository_state() -> tuple[str | None, bool | None]:
     """Commit of the checkout that this package runs from, and whether anything in `CHECKED` differs from it, new files included.
 
-    None if the package does not run from a checkout, or git cannot tell. Git is asked once per process, so the answer is about the code that
-    was imported, not about the folder hours later.
+    None if the package does not run from a checkout, or git cannot tell. Git is asked once per
+    process, so the answer is about the code that was imported, not about the folder hours later.
     """
     try:
         root = storage.repository_root()

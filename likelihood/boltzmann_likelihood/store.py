@@ -1,16 +1,20 @@
 """The store of long computations: each part is computed once, kept in a file, and found there again.
 
-A file is named after everything that its part depends on. An interrupted computation therefore goes on where it stopped, a larger one
-starts from the parts of a smaller one, and other work has other files. `kept` does this for the parts of a
-`paperlib.resumable.Work`, which are tensors, `remembered` and `extended` for results that JSON can hold.
+A file is named after everything that its part depends on. An interrupted computation therefore goes
+on where it stopped, a larger one starts from the parts of a smaller one, and other work has other
+files. `kept` does this for the parts of a `paperlib.resumable.Work`, which are tensors,
+`remembered` and `extended` for results that JSON can hold.
 
-Missing parts are computed here one after the other, or by the workers of an executor, and stored here as they arrive. It may be a
-`ProcessPoolExecutor`, or that of a Dask cluster (`boltzmann_likelihood.cluster`). A part is a pure function of what is sent with it, so the result does
-not depend on the number of workers or the order of arrival. If a worker or this process dies, only the parts in progress are lost.
+Missing parts are computed here one after the other, or by the workers of an executor, and stored
+here as they arrive. It may be a `ProcessPoolExecutor`, or that of a Dask cluster
+(`boltzmann_likelihood.cluster`). A part is a pure function of what is sent with it, so the result
+does not depend on the number of workers or the order of arrival. If a worker or this process dies,
+only the parts in progress are lost.
 
-A file also says what computed its part (`boltzmann_likelihood.provenance.made_by`), when, and in how many seconds; older files may not. This module
-remembers it for all parts that this process used, and a record of results includes a summary, so that parts found on disk do not pass for
-the run's own work.
+A file also says what computed its part (`boltzmann_likelihood.provenance.made_by`), when, and in
+how many seconds; older files may not. This module remembers it for all parts that this process
+used, and a record of results includes a summary, so that parts found on disk do not pass for the
+run's own work.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ from paperlib.validation import require_device
 Result = TypeVar("Result")
 Folder = str | os.PathLike[str]
 
-# Parts that are sent at a time: enough for thousands of workers, few enough for the memory of a scheduler.
+# Parts that are sent at a time: enough for thousands of workers, few enough for the memory of a
+# scheduler.
 _PARTS_AHEAD = 10_000
 _CPU = torch.device("cpu")
 # The keys in a file for what computed it, and for what it is the result of.
@@ -74,16 +79,19 @@ def kept(
     work : Work
         The computation.
     folder : path or None
-        Where parts are kept; created if it does not exist. None: nowhere, which suits short computations.
+        Where parts are kept; created if it does not exist. None: nowhere, which suits short
+        computations.
     progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and it takes more than two
+        seconds.
     executor : concurrent.futures.Executor, optional
         Send missing parts to its workers. None: compute them here.
 
     Raises
     ------
     InputError
-        If a stored part is damaged, or parts are to be computed here and this machine lacks their device.
+        If a stored part is damaged, or parts are to be computed here and this machine lacks their
+        device.
     RuntimeError
         If a worker has another version of this package or of its draws.
 
@@ -232,7 +240,8 @@ def remembered(
     compute : callable
         Makes the result, a dictionary that JSON can hold.
     file : str, optional
-        The file's name. By default `name_of(identity)`. Needed only for names that older archives hold.
+        The file's name. By default `name_of(identity)`. Needed only for names that older archives
+        hold.
     device : torch.device
         Where it is computed.
 
@@ -277,8 +286,8 @@ def extended(
 ) -> dict[str, Any]:
     """As `remembered`, for results that grow.
 
-    `extend` is given what is kept so far, {} at first, adds what is missing, and calls the function that it is given to keep all of it.
-    It may set `seconds`, which is then said of the file.
+    `extend` is given what is kept so far, {} at first, adds what is missing, and calls the function
+    that it is given to keep all of it. It may set `seconds`, which is then said of the file.
     """
     text = _canonical(identity)
     name = "" if folder is None else file or name_of(identity)
@@ -312,7 +321,8 @@ def _read_json(path: Path | None, identity: str) -> tuple[dict[str, Any], dict[s
     except (TypeError, ValueError) as error:
         raise _not_whole(path) from error
     made = result.pop(_MADE_BY, None)
-    # Older files do not say what they hold; their names do. Compared as text, since JSON knows no tuples.
+    # Older files do not say what they hold; their names do. Compared as text, since JSON knows no
+    # tuples.
     if _IDENTITY in result and _canonical(result.pop(_IDENTITY)) != identity:
         raise _not_whole(path)
     return result, made
@@ -369,8 +379,9 @@ def shards_used() -> list[ShardUse]:
 def summarize_shards(uses: Iterable[ShardUse]) -> dict[str, Any]:
     """A short summary of what computed these shards; one that was used more than once counts as at its first use.
 
-    `found` counts those that were found, `unknown` those from unknown code, because their files do not say or there was no git, and
-    `uncommitted` those from code that differed from its commit. `seconds` is the total time of the shards that state it; None if none does.
+    `found` counts those that were found, `unknown` those from unknown code, because their files do
+    not say or there was no git, and `uncommitted` those from code that differed from its commit.
+    `seconds` is the total time of the shards that state it; None if none does.
     """
     first: dict[str, ShardUse] = {}
     for use in uses:

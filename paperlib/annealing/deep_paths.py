@@ -1,14 +1,17 @@
 """Annealing paths to deep models, whose test vectors leave a part of the state unobserved.
 
-A DBM is an RBM over (v, h2) and h1, so its path is the path of that RBM. RAISE starts at a v whose h2 is unknown and has an
-intractable posterior. Algorithm 3 of the RAISE paper therefore walks the path once forward with v held fixed, from the start's
-p_0(h2), and includes the weight of that walk. By the definition of q_rev in its section 3.2, h'_k is drawn from the reversal of
-the kernel that leaves p_{k-1} invariant; the algorithm as printed uses the kernel at k, which fails the test by enumeration.
+A DBM is an RBM over (v, h2) and h1, so its path is the path of that RBM. RAISE starts at a v whose
+h2 is unknown and has an intractable posterior. Algorithm 3 of the RAISE paper therefore walks the
+path once forward with v held fixed, from the start's p_0(h2), and includes the weight of that walk.
+By the definition of q_rev in its section 3.2, h'_k is drawn from the reversal of the kernel that
+leaves p_{k-1} invariant; the algorithm as printed uses the kernel at k, which fails the test by
+enumeration.
 
-A DBN is an RBM on top of a few directed layers (section 3.3). Its path is the path of the top RBM; the directed layers are drawn
-from the recognition distribution and weighted once.
+A DBN is an RBM on top of a few directed layers (section 3.3). Its path is the path of the top RBM;
+the directed layers are drawn from the recognition distribution and weighted once.
 
-Both need ln p*(v), for which the layers between are drawn from a proposal. `PosteriorPath` leads from there to their posterior.
+Both need ln p*(v), for which the layers between are drawn from a proposal. `PosteriorPath` leads
+from there to their posterior.
 """
 
 from __future__ import annotations
@@ -31,12 +34,15 @@ from paperlib.models.posterior_sampling import Proposal
 from paperlib.numerics import bernoulli_log_prob
 from paperlib.threads import OnStep
 
-# A transition of a `PosteriorPath` proposes all units of a layer, or half of them, and so on, down to one in 128.
+# A transition of a `PosteriorPath` proposes all units of a layer, or half of them, and so on, down
+# to one in 128.
 _HALVINGS = 8
 
 
 class DBMPath(BaseRatePath):
-    """A path from independent units to a DBM. States are those of `dbm.joint_rbm`: v and h2 side by side.
+    """A path from independent units to a DBM.
+
+    States are those of `dbm.joint_rbm`: v and h2 side by side.
 
     AIS along this path estimates ln Z of the DBM.
 
@@ -45,10 +51,12 @@ class DBMPath(BaseRatePath):
     dbm : DBM
         The target.
     visible_bias : array or Tensor, shape [D], optional
-        Biases of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start.
+        Biases of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform
+        start.
     hidden_bias_2 : array or Tensor, shape [M_2], optional
-        Biases of h2 at the start; `base_rate_path` finds good ones. None: zero.
-        If most units of h2 are off most of the time, a start with half of them on is as bad as one with half of the pixels on.
+        Biases of h2 at the start; `base_rate_path` finds good ones. None: zero. If most units of h2
+        are off most of the time, a start with half of them on is as bad as one with half of the
+        pixels on.
 
     Raises
     ------
@@ -127,8 +135,8 @@ class DBNPath(BaseRatePath):
     dbn : DBN
         The target.
     visible_bias : array or Tensor, shape [M_{L-1}], optional
-        Biases of the start; `base_rate_path` finds good ones. None: zero, the uniform start, the only one that the RAISE paper
-        has for DBNs.
+        Biases of the start; `base_rate_path` finds good ones. None: zero, the uniform start, the
+        only one that the RAISE paper has for DBNs.
 
     Raises
     ------
@@ -170,8 +178,8 @@ class DBNPath(BaseRatePath):
     ) -> tuple[VisibleState, Tensor]:
         """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains].
 
-        The top RBM's part of ln p* is computed with the weights of the path, which may be rounded, so that the mean weight is a
-        probability.
+        The top RBM's part of ln p* is computed with the weights of the path, which may be rounded,
+        so that the mean weight is a probability.
         """
         v = v.to(self.device, self.dtype)
         hidden = self._dbn.recognize(v, generator)
@@ -199,10 +207,11 @@ class HiddenState:
 class PosteriorPath(AnnealingPath[HiddenState]):
     """A path from the proposal of hidden units Q(h | v) to the posterior p(h | v), with one chain for each of the given test vectors.
 
-    With ln f_beta(h) = (1 - beta) ln Q(h | v) + beta ln p*(v, h), AIS along this path estimates ln p*(v) of each chain's vector: the
-    weights of single draws from Q are those of importance sampling. A transition proposes new states for some units of one layer, from Q,
-    and accepts them by the rule of Metropolis and Hastings. Any model with a proposal can be walked in this way, also a DBN, whose
-    posterior has no conditionals in closed form.
+    With ln f_beta(h) = (1 - beta) ln Q(h | v) + beta ln p*(v, h), AIS along this path estimates ln
+    p*(v) of each chain's vector: the weights of single draws from Q are those of importance
+    sampling. A transition proposes new states for some units of one layer, from Q, and accepts them
+    by the rule of Metropolis and Hastings. Any model with a proposal can be walked in this way,
+    also a DBN, whose posterior has no conditionals in closed form.
 
     Parameters
     ----------
@@ -283,7 +292,8 @@ class PosteriorPath(AnnealingPath[HiddenState]):
         proposed = self.state_of(
             [*state.hidden[:layer], torch.where(some, new, old), *state.hidden[layer + 1 :]]
         )
-        # Q of this layer cancels against the proposal; the layer above is now less or more probable under Q.
+        # Q of this layer cancels against the proposal; the layer above is now less or more probable
+        # under Q.
         log_accept = beta * (proposed.log_weight - state.log_weight)
         log_accept += (proposed.log_layers - state.log_layers)[layer + 1 :].sum(0)
         uniform = torch.rand(log_accept.shape, generator=generator, device=device)

@@ -1,11 +1,12 @@
 """The interface of an annealing path: three methods, and a default for everything else that an estimator may ask for.
 
-A path knows the densities f_beta between its start (beta = 0) and its target (beta = 1), and a Markov transition that leaves each
-invariant. It knows nothing about weights. An estimator walks a path, forward (AIS) or backward (RAISE), and knows nothing about
-models.
+A path knows the densities f_beta between its start (beta = 0) and its target (beta = 1), and a
+Markov transition that leaves each invariant. It knows nothing about weights. An estimator walks a
+path, forward (AIS) or backward (RAISE), and knows nothing about models.
 
-A new path defines `sample_start`, `log_f` and `transition`; AIS, importance sampling and every other estimator that walks forward
-then work with it. Each further member that it defines enables more:
+A new path defines `sample_start`, `log_f` and `transition`; AIS, importance sampling and every
+other estimator that walks forward then work with it. Each further member that it defines enables
+more:
 
 ===========================  =============================================================================================
 `log_z_start`                ln Z of the start, if known: estimates are then of ln Z, not of a ratio
@@ -45,25 +46,29 @@ _NO_STATE_AT = "path: expected one that can start at a test vector, got {} witho
 class AnnealingPath(ABC, Generic[State]):
     """A path from a distribution that can be sampled to another, one beta at a time.
 
-    A state holds a batch of chains: a tensor whose first dimension runs over the chains, or a dataclass of such tensors. States are
-    values: a path makes new ones and never changes one, and other units need another state.
+    A state holds a batch of chains: a tensor whose first dimension runs over the chains, or a
+    dataclass of such tensors. States are values: a path makes new ones and never changes one, and
+    other units need another state.
 
     `beta` is a number, or a tensor [chains] with one number for each chain.
 
     Attributes
     ----------
     log_z_start : float or None
-        ln Z of the start f_0, in nats. None if it is unknown or not of interest: AIS then estimates ln(Z_1 / Z_0), and RAISE raises an
-        error.
+        ln Z of the start f_0, in nats. None if it is unknown or not of interest: AIS then estimates
+        ln(Z_1 / Z_0), and RAISE raises an error.
     uniform_start : bool
         Whether the start knows nothing about the data, which makes AIS warn.
     reversible : bool
-        Whether `transition` satisfies detailed balance, so that it is its own reversal. False unless a path says so.
+        Whether `transition` satisfies detailed balance, so that it is its own reversal. False
+        unless a path says so.
     replayable : bool
-        Whether a GPU may record a step and replay it. `log_ratio`, `transition` and `reverse_transition` then get their betas as
-        zero-dimensional tensors, and must not read the values of these or of any other tensor.
+        Whether a GPU may record a step and replay it. `log_ratio`, `transition` and
+        `reverse_transition` then get their betas as zero-dimensional tensors, and must not read the
+        values of these or of any other tensor.
     reverse_passes : int
-        How many times a reverse chain walks the whole path: once, or twice if it has to heat up first.
+        How many times a reverse chain walks the whole path: once, or twice if it has to heat up
+        first.
     device : torch.device
         Where states live.
     dtype : torch.dtype
@@ -158,10 +163,11 @@ class AnnealingPath(ABC, Generic[State]):
     def tempering_steps(self, ladder: Ladder) -> TemperingSteps[State]:
         """What takes steps of parallel tempering: a transition of each chain at its temperature, then swaps of the even and the odd pairs.
 
-        From a state, a generator and a number of steps T it makes the next state and, float64 [T, 2, R, N], before the even and before the odd
-        swaps of each step: for the chain at each temperature, ln f at its partner's beta minus ln f at its own; zero without a partner. The
-        swaps change the ladder. Last come its `ends` after each step, [T, R, 2]. A path that does all this at once must come to the same
-        bits.
+        From a state, a generator and a number of steps T it makes the next state and, float64 [T,
+        2, R, N], before the even and before the odd swaps of each step: for the chain at each
+        temperature, ln f at its partner's beta minus ln f at its own; zero without a partner. The
+        swaps change the ladder. Last come its `ends` after each step, [T, R, 2]. A path that does
+        all this at once must come to the same bits.
         """
         if not isinstance(ladder, Ladder):
             raise InputError(f"ladder: expected a Ladder, got {type(ladder).__name__}")
@@ -170,7 +176,8 @@ class AnnealingPath(ABC, Generic[State]):
     def end_correction(self, state: State, end: int) -> Tensor | float:
         """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.
 
-        Fast products round a model's weights. AIS adds this correction at both ends and so stays unbiased for the model itself.
+        Fast products round a model's weights. AIS adds this correction at both ends and so stays
+        unbiased for the model itself.
         """
         return 0.0
 
@@ -190,8 +197,8 @@ class AnnealingPath(ABC, Generic[State]):
     def divide(self, state: State, parts: int) -> list[tuple[Tensor, State]]:
         """Divide the state into at most `parts` parts that walk with copies of one generator as they would have walked together.
 
-        Returns the indices of the chains and the state of each part. The default is an empty list, which means that the chains of this
-        path draw one after the other.
+        Returns the indices of the chains and the state of each part. The default is an empty list,
+        which means that the chains of this path draw one after the other.
         """
         return []
 
@@ -207,7 +214,10 @@ class AnnealingPath(ABC, Generic[State]):
         return torch.cat([each.to(self.dtype).reshape(len(each), -1) for each in tensors], 1)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A proven lower bound on ln Z of the target, in nats, or None if there is none. `units` [N, n] lie near its modes."""
+        """A proven lower bound on ln Z of the target, in nats, or None if there is none.
+
+        `units` [N, n] lie near its modes.
+        """
         return None
 
     def state_at(self, v: ArrayLike) -> State:
@@ -229,9 +239,9 @@ class AnnealingPath(ABC, Generic[State]):
     ) -> tuple[State, Tensor]:
         """A state at beta = 1 for each row of `v` [chains, D], and its log-weight, float64 [chains], in nats.
 
-        The product of this weight and the ratios f_k(x_k) / f_{k+1}(x_k) of the reverse chain that follows has the expectation
-        p_ann(v). By default all units are observed, and the weight is f_1(v) / Z_0. A path with unobserved units draws them here from
-        a proposal.
+        The product of this weight and the ratios f_k(x_k) / f_{k+1}(x_k) of the reverse chain that
+        follows has the expectation p_ann(v). By default all units are observed, and the weight is
+        f_1(v) / Z_0. A path with unobserved units draws them here from a proposal.
         """
         assert self.log_z_start is not None  # see `require_way_back`
         state = self.state_at(v)

@@ -1,16 +1,19 @@
 """Annealing paths over the visible units: from independent pixels to an RBM, and from one RBM to another.
 
-With u^A = W_A' v + a_A and u^B = W_B' v + a_B the inputs to the hidden units, both paths walk through
-(Salakhutdinov & Murray 2008, eq. 13-17)
+With u^A = W_A' v + a_A and u^B = W_B' v + a_B the inputs to the hidden units, both paths walk
+through (Salakhutdinov & Murray 2008, eq. 13-17)
 
-    f_beta(v) = exp((1 - beta) b_A' v + beta b_B' v) prod_j (1 + e^{(1 - beta) u^A_j}) prod_j (1 + e^{beta u^B_j})
+    f_beta(v) = exp((1 - beta) b_A' v + beta b_B' v) prod_j (1 + e^{(1 - beta) u^A_j}) prod_j (1 +
+    e^{beta u^B_j})
 
-The base-rate path is the case in which A has no weights. A transition draws all hidden units given v, then a new v
-given them. With the hidden units summed out this is reversible, hence its own reversal.
+The base-rate path is the case in which A has no weights. A transition draws all hidden units given
+v, then a new v given them. With the hidden units summed out this is reversible, hence its own
+reversal.
 
-Two slips in the paper are avoided here. First, it prints p*_k with e^{+E}; the product form, used above, is right. Second,
-since f_beta sums over both hidden layers, f_0 carries a factor 2^{M_B} and f_1 a factor 2^{M_A}. The mean weight therefore
-estimates 2^{M_A - M_B} Z_B / Z_A, which `RBMPairPath.end_correction` corrects.
+Two slips in the paper are avoided here. First, it prints p*_k with e^{+E}; the product form, used
+above, is right. Second, since f_beta sums over both hidden layers, f_0 carries a factor 2^{M_B} and
+f_1 a factor 2^{M_A}. The mean weight therefore estimates 2^{M_A - M_B} Z_B / Z_A, which
+`RBMPairPath.end_correction` corrects.
 """
 
 from __future__ import annotations
@@ -62,7 +65,8 @@ _FEWEST_CHAINS = 50
 class VisibleState:
     """Visible units of a batch of chains, with the products that a weight and the next transition share.
 
-    A state belongs to the path that made it. Its tensors must not be edited; `state_at` makes a state with other units.
+    A state belongs to the path that made it. Its tensors must not be edited; `state_at` makes a
+    state with other units.
     """
 
     v: Tensor  # bool [chains, D]
@@ -108,7 +112,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         """The arguments of the constructor."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The path is rebuilt where it is unpickled: what was prepared for this processor may not suit the one there.
+        # The path is rebuilt where it is unpickled: what was prepared for this processor may not
+        # suit the one there.
         return type(self), self._arguments()
 
     def to(self, device: torch.device | str) -> Self:
@@ -158,7 +163,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     def state_at(self, v: ArrayLike, last: VisibleState | None = None) -> VisibleState:
         """The state of chains with the given binary units [chains, D], which are copied.
 
-        `last`, the last state of the same chains, saves work where few units have changed and does not change the result.
+        `last`, the last state of the same chains, saves work where few units have changed and does
+        not change the result.
         """
         if last is not None and not isinstance(last, VisibleState):
             raise InputError(
@@ -182,7 +188,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
         """Parts of at least 50 chains, if draws depend only on a chain's place.
 
-        Random numbers come four at a time, for chains a quarter of the block apart, so a part has as many chains from each quarter.
+        Random numbers come four at a time, for chains a quarter of the block apart, so a part has
+        as many chains from each quarter.
         """
         chains = len(state.v)
         parts = min(parts, chains // _FEWEST_CHAINS)
@@ -246,7 +253,10 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     def transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
-        """One block Gibbs step at `beta`: all hidden units given v (eq. 15, 16), then v given them (eq. 17)."""
+        """One block Gibbs step at `beta`: all hidden units given v (eq.
+
+        15, 16), then v given them (eq. 17).
+        """
         self._require_own(state)
         v = self._sampler.draw_visible(
             state.hidden_input,
@@ -311,8 +321,8 @@ class BaseRatePath(RBMInterpolation):
     rbm : RBM
         The target.
     visible_bias : array or Tensor, shape [D], optional
-        Biases b_A of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start, which
-        often misses the mode that holds nearly all of Z.
+        Biases b_A of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the
+        uniform start, which often misses the mode that holds nearly all of Z.
 
     Raises
     ------
@@ -340,14 +350,16 @@ class BaseRatePath(RBMInterpolation):
         self._visible_bias_a = bias.detach()
         self._bias_difference = self._target.visible_bias - bias
         self.uniform_start = bool((bias == 0).all())
-        # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2 each
+        # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2
+        # each
         hidden = self._target.num_hidden * math.log(2)
         self.log_z_start = softplus(bias.double()).sum().item() + hidden
 
     def restarted(self, visible_bias: object | None) -> Self:
         """A path to the same target from other biases [D], which shares with this one all that was prepared of the weights.
 
-        That is three times the memory of a model in float32. The biases are those of all units that the path moves.
+        That is three times the memory of a model in float32. The biases are those of all units that
+        the path moves.
 
         Raises
         ------
@@ -393,16 +405,17 @@ class RBMPairPath(RBMInterpolation):
     rbm_a, rbm_b : RBM
         Start and target, of the same floating-point type and on the same device.
     sample_a : callable, optional
-        `sample_a(num_chains, generator)` returns draws [num_chains, D] from `rbm_a`. By default each chain is an
-        independent Gibbs chain from uniformly random pixels; if it has not converged, the estimate is biased, and no
-        diagnostic of the weights can detect this.
+        `sample_a(num_chains, generator)` returns draws [num_chains, D] from `rbm_a`. By default
+        each chain is an independent Gibbs chain from uniformly random pixels; if it has not
+        converged, the estimate is biased, and no diagnostic of the weights can detect this.
     burn_in : int
         Gibbs steps of the default sampler.
 
     Raises
     ------
     InputError
-        If the models differ in visible units, type or device, or `burn_in` is not a whole number of at least 1.
+        If the models differ in visible units, type or device, or `burn_in` is not a whole number of
+        at least 1.
 
     Examples
     --------
@@ -449,7 +462,8 @@ class RBMPairPath(RBMInterpolation):
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
         """The effect of rounding the models and, at the start, the factor 2^{M_B - M_A} between f_0 and f_1.
 
-        f_0 sums over the hidden units of B, and f_1 over those of A, which contribute a factor of 2 each.
+        f_0 sums over the hidden units of B, and f_1 over those of A, which contribute a factor of 2
+        each.
         """
         rounding = super().end_correction(state, end)
         if end == 1:

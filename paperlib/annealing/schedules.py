@@ -1,7 +1,7 @@
 """Schedules: 0 = beta_0 < beta_1 < ... < beta_K = 1, as float64 tensors of K + 1 numbers.
 
-If unsure: 10,000 uniform steps; the 2008 paper's schedule puts most of its steps near 1, where models trained with
-few CD steps change fastest.
+If unsure: 10,000 uniform steps; the 2008 paper's schedule puts most of its steps near 1, where
+models trained with few CD steps change fastest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def uniform_betas(num_steps: int) -> Tensor:
 def salakhutdinov_murray_betas(fraction: float = 1.0) -> Tensor:
     """The 14,500 steps of Salakhutdinov & Murray (2008), section 5.1; shape [14501].
 
-    500 steps of 1/1,000 on [0, 0.5], 4,000 of 1/10,000 on [0.5, 0.9] and 10,000 of 1/100,000 on [0.9, 1].
+    500 steps of 1/1,000 on [0, 0.5], 4,000 of 1/10,000 on [0.5, 0.9] and 10,000 of 1/100,000 on
+    [0.9, 1].
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ def check_betas(betas: object) -> Tensor:
     Raises
     ------
     InputError
-        If there are fewer than two numbers, they do not run from 0 to 1, or they do not strictly increase;
-        or if the number of steps is below 1.
+        If there are fewer than two numbers, they do not run from 0 to 1, or they do not strictly
+        increase; or if the number of steps is below 1.
 
     Examples
     --------

@@ -20,9 +20,11 @@ from paperlib.numerics import resolve_generator
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import as_float_tensor, blocks, require_shape
 
-# Mean field costs as much as dozens of draws, and a few thousand images are enough to tell how often a unit is on.
+# Mean field costs as much as dozens of draws, and a few thousand images are enough to tell how
+# often a unit is on.
 _MEAN_FIELD_IMAGES = 5_000
-# Rows on which the path of a model is compared with the model, and how far the two may be apart, in nats.
+# Rows on which the path of a model is compared with the model, and how far the two may be apart, in
+# nats.
 _FEW_ROWS, _SAME = 8, 1e-4
 _HIGHEST_RATE = 1 - 1e-4
 # The lowest mean of a pixel at a start from mean field, which is overconfident.
@@ -35,9 +37,9 @@ def base_rate_path(
 ) -> BaseRatePath:
     """A path to a model from the base rates of its units on the training images.
 
-    For an RBM these are the rates of the pixels (Salakhutdinov & Murray 2008, section 3.3). For a DBM they are the rates of the pixels
-    and of h2, from mean field on up to 5,000 images chosen at random. For a DBN they are the rates of h^{L-1}, drawn from its recognition
-    distribution.
+    For an RBM these are the rates of the pixels (Salakhutdinov & Murray 2008, section 3.3). For a
+    DBM they are the rates of the pixels and of h2, from mean field on up to 5,000 images chosen at
+    random. For a DBN they are the rates of h^{L-1}, drawn from its recognition distribution.
 
     Parameters
     ----------
@@ -46,18 +48,21 @@ def base_rate_path(
     train : array or Tensor, shape [N, D]
         Training images, binary or intensities in [0, 1].
     generator : torch.Generator or int, optional
-        Source of randomness for the choice and for the draws; not used for an RBM. None: a fresh one from system entropy.
+        Source of randomness for the choice and for the draws; not used for an RBM. None: a fresh
+        one from system entropy.
 
     Returns
     -------
     BaseRatePath
-        A `DBMPath` for a DBM, a `DBNPath` for a DBN. Biases of hidden units are rounded to two decimals, which keeps the rounding
-        errors of matrix products out of the start; any start will do.
+        A `DBMPath` for a DBM, a `DBNPath` for a DBN. Biases of hidden units are rounded to two
+        decimals, which keeps the rounding errors of matrix products out of the start; any start
+        will do.
 
     Raises
     ------
     InputError
-        If `model` is of another kind, or `train` has the wrong width, no images, or values outside [0, 1].
+        If `model` is of another kind, or `train` has the wrong width, no images, or values outside
+        [0, 1].
 
     Examples
     --------
@@ -86,7 +91,8 @@ def path_to(model: UnnormalizedModel, bias: Tensor | None) -> BaseRatePath:
     model : RBM, DBM or DBN
         The target.
     bias : Tensor, optional
-        Biases of the start for the visible units of `model.annealed`, in one row, as `start_bias` finds them. None: the uniform start.
+        Biases of the start for the visible units of `model.annealed`, in one row, as `start_bias`
+        finds them. None: the uniform start.
 
     Returns
     -------
@@ -131,9 +137,9 @@ def _(model: DBM, bias: Tensor | None) -> DBMPath:
 def require_own_path(model: UnnormalizedModel, rows: Tensor) -> None:
     """Raise an InputError if the path of a model of a user's own does not end at the model.
 
-    ln Z comes from `model.annealed` and ln p*(v) from the model, so that a constant that only one of
-    them has would go unseen into every log-probability. A few rows [N, D] are compared, where the
-    units of the path are those of the model and ln p*(v) is exact.
+    ln Z comes from `model.annealed` and ln p*(v) from the model, so that a constant that only one
+    of them has would go unseen into every log-probability. A few rows [N, D] are compared, where
+    the units of the path are those of the model and ln p*(v) is exact.
 
     Examples
     --------
@@ -234,9 +240,9 @@ def _hidden_bias(rates: Tensor) -> Tensor:
 def mean_field_bias(rbm: RBM) -> Tensor:
     """Visible biases of a start that needs no data: the means of the RBM's pixels under mean field.
 
-    Mean field has many optima. Their means are averaged, each weighted with the share of Z that its bound promises, so that the start
-    lies between the modes and covers all that matter. For starts from mean field, see Mazzanti & Romero (2020) and Prat Pou, Romero,
-    Marti & Mazzanti (2025).
+    Mean field has many optima. Their means are averaged, each weighted with the share of Z that its
+    bound promises, so that the start lies between the modes and covers all that matter. For starts
+    from mean field, see Mazzanti & Romero (2020) and Prat Pou, Romero, Marti & Mazzanti (2025).
 
     Parameters
     ----------
@@ -246,8 +252,8 @@ def mean_field_bias(rbm: RBM) -> Tensor:
     Returns
     -------
     Tensor, shape [D]
-        For the argument `visible_bias` of `BaseRatePath`, rounded to two decimals. A pixel that would always be on is off in one draw
-        in a thousand, and vice versa.
+        For the argument `visible_bias` of `BaseRatePath`, rounded to two decimals. A pixel that
+        would always be on is off in one draw in a thousand, and vice versa.
 
     Raises
     ------
@@ -256,8 +262,8 @@ def mean_field_bias(rbm: RBM) -> Tensor:
 
     Notes
     -----
-    Deterministic, and as expensive as some hundred Gibbs steps of a hundred chains. Modes that mean field does not find are missing
-    from the start.
+    Deterministic, and as expensive as some hundred Gibbs steps of a hundred chains. Modes that mean
+    field does not find are missing from the start.
 
     Examples
     --------
@@ -267,7 +273,8 @@ def mean_field_bias(rbm: RBM) -> Tensor:
     tensor([-0.1100,  2.6100, -0.1400], dtype=torch.float64)
     """
     rbm = as_rbm("rbm", rbm)
-    # Not on a GPU, which would draw other random starting points: a start has to be the same wherever it is used.
+    # Not on a GPU, which would draw other random starting points: a start has to be the same
+    # wherever it is used.
     model = rbm.to("cpu", torch.float64)
     optima, bounds, *_ = mean_field_optima(model, search_points(model))
     kept = distinct(model.visible_probs(optima), bounds)

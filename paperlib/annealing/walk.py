@@ -30,8 +30,8 @@ def walk(
 ) -> State:
     """The last state after a step from each beta to the next, which adds to `log_weights` [chains] in place.
 
-    The path determines whether a GPU may replay a step, and whether the chains can walk in parts, side by side in as many threads as torch
-    has. The result does not depend on their number.
+    The path determines whether a GPU may replay a step, and whether the chains can walk in parts,
+    side by side in as many threads as torch has. The result does not depend on their number.
     """
     if path.replayable and can_replay(log_weights.device) and len(betas) > 1:
 

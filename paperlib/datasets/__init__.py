@@ -1,7 +1,8 @@
 """Images of handwritten characters, binarisation, and the base rates of a training set.
 
-The digits of `load_digits` are bundled with scikit-learn and need no network. `load_mnist` and `load_omniglot` look in the
-folder named by the environment variable `PAPERLIB_DATA`, then in the cache; MNIST is downloaded if it is in neither.
+The digits of `load_digits` are bundled with scikit-learn and need no network. `load_mnist` and
+`load_omniglot` look in the folder named by the environment variable `PAPERLIB_DATA`, then in the
+cache; MNIST is downloaded if it is in neither.
 """
 
 from paperlib.datasets.authors_release import load_authors_rbm as load_authors_rbm

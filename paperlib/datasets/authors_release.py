@@ -1,8 +1,8 @@
 """CD25(500), the model whose parameters the first paper's authors released.
 
-Their release "Learning and Evaluating Boltzmann Machines", to which section 5 of Salakhutdinov & Murray (2008) points, holds the
-parameters of one row of Table 1. The RAISE paper calls the same model mnistCD25-500. It is treated as data, like MNIST: found or
-downloaded, and checked.
+Their release "Learning and Evaluating Boltzmann Machines", to which section 5 of Salakhutdinov &
+Murray (2008) points, holds the parameters of one row of Table 1. The RAISE paper calls the same
+model mnistCD25-500. It is treated as data, like MNIST: found or downloaded, and checked.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _URL = "http://www.cs.toronto.edu/~rsalakhu/code_AIS/"
 def load_authors_rbm(dtype: torch.dtype = torch.float32, url: str | None = None) -> RBM:
     """CD25(500) of the first paper's Table 1 with the authors' own weights, 784 x 500.
 
-    The file `mnistvh_CD25.mat` is looked for in `$PAPERLIB_DATA/authors`, `$PAPERLIB_DATA` and the cache, and otherwise downloaded from the authors'
-    page into the cache. Wherever the model is used, `NOTICE` must be shown.
+    The file `mnistvh_CD25.mat` is looked for in `$PAPERLIB_DATA/authors`, `$PAPERLIB_DATA` and the
+    cache, and otherwise downloaded from the authors' page into the cache. Wherever the model is
+    used, `NOTICE` must be shown.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ def load_authors_rbm(dtype: torch.dtype = torch.float32, url: str | None = None)
     Raises
     ------
     InputError
-        If the file cannot be found or downloaded, or does not have the known checksum. Nothing is left in the cache.
+        If the file cannot be found or downloaded, or does not have the known checksum. Nothing is
+        left in the cache.
     """
     own = "the file yourself, set PAPERLIB_DATA to a folder that holds authors/ with it."
     rbm = found_or_downloaded(_CALLED, "authors", [_NAME], url or _URL, _read, own)

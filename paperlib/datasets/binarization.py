@@ -1,7 +1,8 @@
 """Binarisation, and the base rates of a training set.
 
-"Each pixel value was stochastically set to 1 in proportion to its pixel intensity" (Salakhutdinov & Murray 2008,
-section 5) is read here as: once, with a fixed seed, so that training and evaluation see the same binary images.
+"Each pixel value was stochastically set to 1 in proportion to its pixel intensity" (Salakhutdinov &
+Murray 2008, section 5) is read here as: once, with a fixed seed, so that training and evaluation
+see the same binary images.
 """
 
 from __future__ import annotations
@@ -106,9 +107,10 @@ def base_rate_bias(
 
         (c_i + pseudo_on * n) / (n + (pseudo_on + pseudo_off) * n)
 
-    and the bias its logit. The default is the smoothing of the 2008 paper's authors (5 imagined images with the
-    pixel on for each minibatch of 100, none with it off), which keeps pixels that are never on from getting probability 0.
-    A pixel that is always on would get probability 1 from it. It is given the bias of one that is never on, with the sign reversed.
+    and the bias its logit. The default is the smoothing of the 2008 paper's authors (5 imagined
+    images with the pixel on for each minibatch of 100, none with it off), which keeps pixels that
+    are never on from getting probability 0. A pixel that is always on would get probability 1 from
+    it. It is given the bias of one that is never on, with the sign reversed.
 
     Parameters
     ----------
@@ -127,7 +129,8 @@ def base_rate_bias(
     Raises
     ------
     InputError
-        If the data are not in [0, 1], a pseudo-count is negative, or a frequency comes out as 0 or 1 because `pseudo_on` is 0.
+        If the data are not in [0, 1], a pseudo-count is negative, or a frequency comes out as 0 or
+        1 because `pseudo_on` is 0.
 
     Notes
     -----

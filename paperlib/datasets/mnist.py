@@ -27,9 +27,10 @@ _MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 def load_mnist(url: str | None = None) -> ImageDataset:
     """MNIST: 60,000 training and 10,000 test images, 28 x 28.
 
-    The four IDX files, plain or gzipped, are looked for in `$PAPERLIB_DATA/mnist`, `$PAPERLIB_DATA`, and the cache
-    (`$PAPERLIB_CACHE`, by default the checkout's `data/cache`, or `~/.cache/paperlib` outside a checkout). Missing files are
-    downloaded into the cache with a progress bar.
+    The four IDX files, plain or gzipped, are looked for in `$PAPERLIB_DATA/mnist`,
+    `$PAPERLIB_DATA`, and the cache (`$PAPERLIB_CACHE`, by default the checkout's `data/cache`, or
+    `~/.cache/paperlib` outside a checkout). Missing files are downloaded into the cache with a
+    progress bar.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def load_mnist(url: str | None = None) -> ImageDataset:
     Raises
     ------
     InputError
-        If the files cannot be found or downloaded, or do not have the known contents. Nothing is left in the cache.
+        If the files cannot be found or downloaded, or do not have the known contents. Nothing is
+        left in the cache.
     """
     contents = {name: _mnist_file(name, url or _MNIST_URL) for name in _MNIST_SHA256}
     images, labels = {}, {}

@@ -1,7 +1,8 @@
 """The binary MNIST images of Salakhutdinov & Murray (2008), rebuilt bit for bit.
 
-The authors' code release says how the images of the paper were made: sorted by class, reordered and binarised once, with
-MATLAB's random numbers. So these are the very images on which the published models were trained and tested.
+The authors' code release says how the images of the paper were made: sorted by class, reordered and
+binarised once, with MATLAB's random numbers. So these are the very images on which the published
+models were trained and tested.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _MINIBATCH = 100
 def load_mnist_2008() -> BinaryImages:
     """The exact binary images on which the first paper's models were trained and tested, in their order.
 
-    Minibatch b of the paper's training holds the rows 100 b to 100 b + 99. MNIST itself is found or downloaded as by
-    `load_mnist`.
+    Minibatch b of the paper's training holds the rows 100 b to 100 b + 99. MNIST itself is found or
+    downloaded as by `load_mnist`.
 
     Returns
     -------
     BinaryImages
-        `train` [60000, 784] and `test` [10000, 784], uint8; `grey` has the images that they were drawn from and their labels, in the same
-        order.
+        `train` [60000, 784] and `test` [10000, 784], uint8; `grey` has the images that they were
+        drawn from and their labels, in the same order.
 
     Raises
     ------
@@ -49,7 +50,8 @@ def load_mnist_2008() -> BinaryImages:
 
     Notes
     -----
-    Source: the authors' release "Learning and Evaluating Boltzmann Machines", to which section 5 of the paper points.
+    Source: the authors' release "Learning and Evaluating Boltzmann Machines", to which section 5 of
+    the paper points.
     """
     mnist = load_mnist()
     train, train_labels = _in_order(mnist.train, mnist.train_labels)

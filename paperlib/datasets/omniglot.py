@@ -1,8 +1,9 @@
 """Omniglot (Lake, Salakhutdinov & Tenenbaum 2015) at the RAISE paper's size: 28 x 28, 24,345 training and 8,070 test images.
 
-The file commonly used for exactly that split is `chardata.mat`, published with the importance-weighted autoencoder of the same
-authors. If it is not available, the images are made from the 105 x 105 originals: inverted, averaged over areas, and shuffled with a
-recorded seed. The two sources have different test images; `ImageDataset.name` says which one was used.
+The file commonly used for exactly that split is `chardata.mat`, published with the
+importance-weighted autoencoder of the same authors. If it is not available, the images are made
+from the 105 x 105 originals: inverted, averaged over areas, and shuffled with a recorded seed. The
+two sources have different test images; `ImageDataset.name` says which one was used.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _ORIGINALS_SHA256 = {
 def load_omniglot() -> ImageDataset:
     """Omniglot: 24,345 training and 8,070 test images, 28 x 28.
 
-    The files are looked for in `$PAPERLIB_DATA/omniglot`, `$PAPERLIB_DATA` and the cache: first `chardata.mat`, then
-    `images_background.npz` and `images_evaluation.npz` (a boolean array `images`, True for background,
-    [characters, 20, 105, 105]). Labels number the alphabets in the former and the characters in the latter.
+    The files are looked for in `$PAPERLIB_DATA/omniglot`, `$PAPERLIB_DATA` and the cache: first
+    `chardata.mat`, then `images_background.npz` and `images_evaluation.npz` (a boolean array
+    `images`, True for background, [characters, 20, 105, 105]). Labels number the alphabets in the
+    former and the characters in the latter.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """Estimators of partition functions and log-probabilities, with diagnostics that tell when not to believe them.
 
-If unsure: `exact_log_z` when the smaller layer has at most 25 units. Otherwise `ais` along a `BaseRatePath` that starts at the training
-set's base rates, whose log-probabilities are too high on average, together with `parallel_tempering` along the same path, which can
-return to a mode that it has missed.
+If unsure: `exact_log_z` when the smaller layer has at most 25 units. Otherwise `ais` along a
+`BaseRatePath` that starts at the training set's base rates, whose log-probabilities are too high on
+average, together with `parallel_tempering` along the same path, which can return to a mode that it
+has missed.
 """
 
 from paperlib.estimators.ais import ais as ais

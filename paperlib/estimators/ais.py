@@ -1,9 +1,9 @@
 """Annealed importance sampling (AIS), Neal (2001), as in Salakhutdinov & Murray (2008), section 3.1.
 
-A chain starts at an exact draw from f_0. At every step its weight is multiplied by f_{beta_k}(x) / f_{beta_{k-1}}(x), and
-then a transition that leaves p_{beta_k} invariant moves the state. The mean weight estimates Z_1 / Z_0 without bias
-for any number of steps; its logarithm is too small on average (Jensen), and a log-probability computed with it is too
-large.
+A chain starts at an exact draw from f_0. At every step its weight is multiplied by f_{beta_k}(x) /
+f_{beta_{k-1}}(x), and then a transition that leaves p_{beta_k} invariant moves the state. The mean
+weight estimates Z_1 / Z_0 without bias for any number of steps; its logarithm is too small on
+average (Jensen), and a log-probability computed with it is too large.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def ais(
     Parameters
     ----------
     path : AnnealingPath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from `paperlib.datasets`.
+        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from
+        `paperlib.datasets`.
     betas : sequence of K + 1 numbers, or int
         0 = beta_0 < ... < beta_K = 1; a number K stands for `uniform_betas(K)`, K equal steps.
     num_chains : int
@@ -57,12 +58,14 @@ def ais(
     generator : torch.Generator or int, optional
         On the path's device, or a seed; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than
+        two seconds.
     check : bool
-        Look for reasons not to believe the estimate, including a proven bound on ln Z, which costs as much for one step as for
-        thousands. If False, there are no `warnings`.
+        Look for reasons not to believe the estimate, including a proven bound on ln Z, which costs
+        as much for one step as for thousands. If False, there are no `warnings`.
     on_step : callable, optional
-        Called with the number of chains that have taken a step (K times `num_chains` in total), in place of the progress bar.
+        Called with the number of chains that have taken a step (K times `num_chains` in total), in
+        place of the progress bar.
 
     Returns
     -------
@@ -72,13 +75,14 @@ def ais(
     Raises
     ------
     InputError
-        If the schedule does not run from 0 to 1, `num_chains` is less than 1, or the log-weights overflow.
+        If the schedule does not run from 0 to 1, `num_chains` is less than 1, or the log-weights
+        overflow.
 
     Notes
     -----
-    Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the blocks run in parallel, in as many
-    threads as torch uses. Apart from the result, memory holds only the states of the blocks in progress. The result does not depend
-    on the number of threads.
+    Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the
+    blocks run in parallel, in as many threads as torch uses. Apart from the result, memory holds
+    only the states of the blocks in progress. The result does not depend on the number of threads.
 
     Examples
     --------
@@ -90,7 +94,8 @@ def ais(
     >>> round(estimate.log_z / torch.tensor(2.0).log().item(), 6)
     5.0
 
-    From the base rates of training images, in the steps of Salakhutdinov & Murray (2008), and with a seed:
+    From the base rates of training images, in the steps of Salakhutdinov & Murray (2008), and with
+    a seed:
 
     >>> from paperlib.annealing import salakhutdinov_murray_betas
     >>> from paperlib.datasets import base_rate_bias
@@ -160,7 +165,8 @@ def begin_forward(
 ) -> tuple[State, Tensor]:
     """Draws from the start, and their log-weights so far, float64 [num_chains].
 
-    The first and last distributions are exactly those of the models, even if the path rounds the ones in between.
+    The first and last distributions are exactly those of the models, even if the path rounds the
+    ones in between.
     """
     state = path.sample_start(num_chains, generator)
     start = path.log_z_start or 0.0

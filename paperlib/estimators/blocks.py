@@ -1,7 +1,7 @@
 """Chains in blocks: memory holds only the blocks in progress, and blocks walk in parallel on the processor's cores.
 
-A single block draws from the caller's generator. If there are several, each has its own generator, seeded from the caller's, so results
-do not depend on the number of cores.
+A single block draws from the caller's generator. If there are several, each has its own generator,
+seeded from the caller's, so results do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def walk_in_blocks(
 ) -> list[Result]:
     """The results of `walk_block(chains, generator, on_step)` for blocks of the chains, in order.
 
-    A block has `size` chains, by default `path.chains_per_block`. If `path.walks_in_threads`, as many blocks walk at a time as torch
-    has threads (`torch.set_num_threads`), each with one thread. An exception in one of them, or Ctrl-C, ends the others at their next
-    step.
+    A block has `size` chains, by default `path.chains_per_block`. If `path.walks_in_threads`, as
+    many blocks walk at a time as torch has threads (`torch.set_num_threads`), each with one thread.
+    An exception in one of them, or Ctrl-C, ends the others at their next step.
     """
     size = path.chains_per_block if size is None else size
     blocks = [slice(i, min(i + size, num_chains)) for i in range(0, num_chains, size)]

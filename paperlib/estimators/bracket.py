@@ -1,11 +1,12 @@
 """A bracket around an average log-probability: AIS from above, RAISE from below (RAISE paper, section 5).
 
-AIS makes ln Z too small on average, and therefore an average log-probability too large. RAISE makes the latter too small, unless
-p_ann fits the data better than the model does. Where the two agree, both are right. Where they do not, their distance says how
-much is in doubt, and closing it takes more intermediate distributions or a better start.
+AIS makes ln Z too small on average, and therefore an average log-probability too large. RAISE makes
+the latter too small, unless p_ann fits the data better than the model does. Where the two agree,
+both are right. Where they do not, their distance says how much is in doubt, and closing it takes
+more intermediate distributions or a better start.
 
-RAISE is run for only a few test vectors. Its average over all of them uses ln p*(v), which the AIS side computes anyway, as a
-control variate. Used in chapter: raise.
+RAISE is run for only a few test vectors. Its average over all of them uses ln p*(v), which the AIS
+side computes anyway, as a control variate. Used in chapter: raise.
 """
 
 from __future__ import annotations
@@ -54,26 +55,31 @@ def bracket_verdict(
 ) -> BracketVerdict:
     """What the signed gap of a bracket says, AIS's average less RAISE's: `closed`, `open`, `crossed` or `cannot tell`.
 
-    The verdict is that of the interval of the gap, and not of the gap. The interval has three standard errors to either side, or more where the
-    error has few degrees of freedom: by Student's t, at the same level of 99.73 %.
+    The verdict is that of the interval of the gap, and not of the gap. The interval has three
+    standard errors to either side, or more where the error has few degrees of freedom: by Student's
+    t, at the same level of 99.73 %.
 
     - `closed`: the whole interval is within `tolerance` of zero. The two ends agree.
     - `open`: the whole interval is above `tolerance`.
-    - `crossed`: the whole interval is below `-tolerance`. Either the annealing model fits these vectors better than the model itself, or
-      ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN.
-    - `cannot tell`: one of the two limits is inside the interval; the gap or its error is missing or not finite; or AIS's own error is
-      above `LARGEST_ERROR`: so few effective chains know neither their own error nor what longer annealing would find.
+    - `crossed`: the whole interval is below `-tolerance`. Either the annealing model fits these
+      vectors better than the model itself, or ln p*(v) is itself an estimate that errs low, as for
+      a DBM or a DBN.
+    - `cannot tell`: one of the two limits is inside the interval; the gap or its error is missing
+      or not finite; or AIS's own error is above `LARGEST_ERROR`: so few effective chains know
+      neither their own error nor what longer annealing would find.
 
     So a larger error or fewer degrees of freedom can only turn another verdict into `cannot tell`.
 
     Parameters
     ----------
     gap : Uncertain
-        AIS's average less RAISE's, in nats; NaN if it is missing, and with an error that is NaN or infinite if that is missing.
+        AIS's average less RAISE's, in nats; NaN if it is missing, and with an error that is NaN or
+        infinite if that is missing.
     ais_std_error : float
         AIS's part of the error.
     tolerance : float
-        How far the two ends may be apart, in nats; by default the nat within which the RAISE paper says that they agree.
+        How far the two ends may be apart, in nats; by default the nat within which the RAISE paper
+        says that they agree.
 
     Examples
     --------
@@ -102,9 +108,11 @@ class Bracket:
     upper : float
         Average ln p*(v) - ln Z-hat from AIS; too large on average.
     upper_interval : tuple of float
-        Interval for `upper`, three standard deviations of Z-hat in each direction; its upper end may be infinite.
+        Interval for `upper`, three standard deviations of Z-hat in each direction; its upper end
+        may be infinite.
     upper_std_error : float
-        Standard error of `upper`, the same as that of ln Z-hat; infinite where AIS's chains are worth fewer than two.
+        Standard error of `upper`, the same as that of ln Z-hat; infinite where AIS's chains are
+        worth fewer than two.
     effective_chains : float
         How many chains AIS's estimate is worth, its effective sample size.
     lower : ControlVariateEstimate
@@ -112,7 +120,8 @@ class Bracket:
     warnings : tuple of str
         Those of the AIS estimate.
     vector_gaps : Tensor, shape [n]
-        ln p*(v) - ln Z-hat minus RAISE's estimate for each vector that RAISE was run for, float64; `gap` is their mean.
+        ln p*(v) - ln Z-hat minus RAISE's estimate for each vector that RAISE was run for, float64;
+        `gap` is their mean.
     vector_weights : Tensor, shape [n], or None
         Weights of these vectors; None if all count equally.
 
@@ -191,7 +200,8 @@ def bracket(
     Parameters
     ----------
     log_unnormalized : array or Tensor, shape [N]
-        ln p*(v) of all test vectors, in nats: `rbm.log_unnormalized(test)`, or an estimate for a DBN or DBM.
+        ln p*(v) of all test vectors, in nats: `rbm.log_unnormalized(test)`, or an estimate for a
+        DBN or DBM.
     chosen : array or Tensor, shape [n]
         Which of the N vectors RAISE was run for, in its order; integers.
     above : PartitionEstimate

@@ -1,12 +1,14 @@
 """Control variates, Burda, Grosse & Salakhutdinov (2015), section 4: an average over many cases from a costly few.
 
-RAISE needs a separate run for every test vector, so it is run for only n of N. Their average depends strongly on which vectors are
-chosen: an image of a "1" is tens of nats more probable than an image of an "8". But ln p*(v) of the model itself is cheap for all N,
-and runs nearly parallel to what RAISE estimates. With Y the costly value and X the cheap value (eq. 14),
+RAISE needs a separate run for every test vector, so it is run for only n of N. Their average
+depends strongly on which vectors are chosen: an image of a "1" is tens of nats more probable than
+an image of an "8". But ln p*(v) of the model itself is cheap for all N, and runs nearly parallel to
+what RAISE estimates. With Y the costly value and X the cheap value (eq. 14),
 
     (1/n) sum_i (Y_i - alpha X_i) + (alpha/N) sum_i X_i
 
-has the same expectation for every alpha, and a small variance if the variance of Y - alpha X is small.
+has the same expectation for every alpha, and a small variance if the variance of Y - alpha X is
+small.
 
 Used in chapter: control-variates.
 """
@@ -37,15 +39,16 @@ class ControlVariateEstimate:
     mean : float
         The estimate, eq. 14.
     std_error : float
-        Its standard error as an estimate for all possible cases, of which the N cases at hand are themselves a sample.
+        Its standard error as an estimate for all possible cases, of which the N cases at hand are
+        themselves a sample.
     test_set_std_error : float
-        Its standard error as an estimate of the average over these particular N cases: `monte_carlo_std_error` and `choice_std_error`
-        together.
+        Its standard error as an estimate of the average over these particular N cases:
+        `monte_carlo_std_error` and `choice_std_error` together.
     alpha : float
         The factor that was used.
     monte_carlo_std_error : float
-        The part of `test_set_std_error` that is noise of the chains: another run for the same n cases would give another average. Zero
-        where Y was given as numbers, which count as exact.
+        The part of `test_set_std_error` that is noise of the chains: another run for the same n
+        cases would give another average. Zero where Y was given as numbers, which count as exact.
     degrees_of_freedom : float
         Those of `test_set_std_error`.
 
@@ -100,17 +103,20 @@ def control_variate_mean(
     Parameters
     ----------
     y : ReverseEstimate, or array or Tensor, shape [n]
-        The costly values, in nats: what `raise_log_prob` returns, whose noise is then part of the errors, or numbers that count as exact.
+        The costly values, in nats: what `raise_log_prob` returns, whose noise is then part of the
+        errors, or numbers that count as exact.
     x_batch : array or Tensor, shape [n]
-        The cheap values of the same cases in the same order, for instance `rbm.log_unnormalized(v)`.
+        The cheap values of the same cases in the same order, for instance
+        `rbm.log_unnormalized(v)`.
     x_all : array or Tensor, shape [N]
         The cheap values of all cases, those of the batch among them.
     alpha : float or None
-        The paper's alpha = 1 suits two estimates of one log-probability. None: Cov(Y, X) / Var(X) from the batch, the value with
-        the smallest variance, at the price of a bias of order 1/n.
+        The paper's alpha = 1 suits two estimates of one log-probability. None: Cov(Y, X) / Var(X)
+        from the batch, the value with the smallest variance, at the price of a bias of order 1/n.
     batch_weights, all_weights : array or Tensor, shapes [n] and [N], optional
-        Weights of the cases, all above zero; give both or neither. The batch is a sample of equally probable cases, so its weighted
-        mean is a ratio of two means; for `std_error`, the sum of all weights is the number of independent cases.
+        Weights of the cases, all above zero; give both or neither. The batch is a sample of equally
+        probable cases, so its weighted mean is a ratio of two means; for `std_error`, the sum of
+        all weights is the number of independent cases.
 
     Returns
     -------
@@ -120,8 +126,9 @@ def control_variate_mean(
     Raises
     ------
     InputError
-        If a shape does not fit, there are fewer than two cases or more in the batch than in total, a value is not finite,
-        `alpha` is to be estimated from two cases or from equal values of x, or weights are not as described.
+        If a shape does not fit, there are fewer than two cases or more in the batch than in total,
+        a value is not finite, `alpha` is to be estimated from two cases or from equal values of x,
+        or weights are not as described.
 
     Notes
     -----
@@ -129,19 +136,22 @@ def control_variate_mean(
 
         Var[Y - alpha X] / n + alpha^2 Var[X] / N + 2 alpha Cov[Y - alpha X, X] / N.
 
-    The paper divides the last term by n, which would be right for a batch that makes up all N cases.
+    The paper divides the last term by n, which would be right for a batch that makes up all N
+    cases.
 
-    As an average over the N cases at hand, it is (1 - n/N) S^2 / n + nu^2 / n: S^2 is the variance over the cases of what is expected of
-    Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance s^2 of Y - alpha X over the batch estimates their sum, so that the
-    error has two parts, (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands for it.
+    As an average over the N cases at hand, it is (1 - n/N) S^2 / n + nu^2 / n: S^2 is the variance
+    over the cases of what is expected of Y - alpha X, and nu^2 the mean variance of the noise in Y.
+    The variance s^2 of Y - alpha X over the batch estimates their sum, so that the error has two
+    parts, (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands
+    for it.
 
-    A fitted alpha costs a degree of freedom: s^2 then has n - 2, and the variance of the slope times
-    the squared distance between the means of X over the batch and over all cases is added.
+    A fitted alpha costs a degree of freedom: s^2 then has n - 2, and the variance of the slope
+    times the squared distance between the means of X over the batch and over all cases is added.
 
     The errors rest on the spread of Y - alpha X over the batch, so that they know nothing of rare
-    cases that are not in it. Where Y is 30 nats lower than X says for 2 % of the cases, intervals of
-    95 % held in 88, 50 and 89 of 100 runs with n = 5, 20 and 100: most batches of 20 hold no such
-    case, and the average is 0.6 nats lower than they can say.
+    cases that are not in it. Where Y is 30 nats lower than X says for 2 % of the cases, intervals
+    of 95 % held in 88, 50 and 89 of 100 runs with n = 5, 20 and 100: most batches of 20 hold no
+    such case, and the average is 0.6 nats lower than they can say.
 
     Examples
     --------

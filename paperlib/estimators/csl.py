@@ -1,10 +1,11 @@
 """The conservative sampling-based log-likelihood (CSL), Bengio, Yao & Cho (2013).
 
-If h_1 ... h_S are draws from the model, the mean of p(v | h_s) is an unbiased estimate of p(v), and its logarithm is too small
-on average. With Gibbs chains that have not converged, it estimates the distribution that those chains generate instead, which depends
-on where they started. As with simple importance sampling from the prior, hardly any draw explains a given v, so the estimate is tens of
-nats too low for most models, and the lower the fewer states are kept: state their number and the start of the chains with it. Table 1
-of the RAISE paper shows it beside better ones.
+If h_1 ... h_S are draws from the model, the mean of p(v | h_s) is an unbiased estimate of p(v), and
+its logarithm is too small on average. With Gibbs chains that have not converged, it estimates the
+distribution that those chains generate instead, which depends on where they started. As with simple
+importance sampling from the prior, hardly any draw explains a given v, so the estimate is tens of
+nats too low for most models, and the lower the fewer states are kept: state their number and the
+start of the chains with it. Table 1 of the RAISE paper shows it beside better ones.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class CSLEstimate(StudentEstimate):
     Attributes
     ----------
     log_means : Tensor, shape [N, M]
-        ln of the mean of p(v | h) over the states of each chain, or of each shard of chains, float64, in nats.
+        ln of the mean of p(v | h) over the states of each chain, or of each shard of chains,
+        float64, in nats.
 
     Examples
     --------
@@ -87,7 +89,8 @@ class CSLEstimate(StudentEstimate):
     def monte_carlo(self) -> Uncertain:
         """The average on these particular vectors with its error from the chains alone, `monte_carlo_std_error`.
 
-        It has one degree of freedom less than there are chains or, from `csl_run`, shards of chains.
+        It has one degree of freedom less than there are chains or, from `csl_run`, shards of
+        chains.
         """
         parts = self.log_means.shape[1]
         return Uncertain(self.mean, self.monte_carlo_std_error, max(parts - 1, 1))
@@ -96,7 +99,8 @@ class CSLEstimate(StudentEstimate):
     def monte_carlo_std_error(self) -> float:
         """Standard error of the average on these particular vectors, from the chains alone, by the jackknife; infinite for a single chain.
 
-        It knows nothing of states that no chain has met, and so nothing of how much too low the average is.
+        It knows nothing of states that no chain has met, and so nothing of how much too low the
+        average is.
         """
         if self.log_means.shape[1] < 2:
             return math.inf
@@ -121,13 +125,15 @@ def csl_estimate(
     v : array or Tensor, shape [N, D]
         Binary test vectors of any type.
     num_chains : int
-        Gibbs chains, started at uniformly random pixels. With `num_steps` = K and as many chains as AIS, the work is that of AIS.
+        Gibbs chains, started at uniformly random pixels. With `num_steps` = K and as many chains as
+        AIS, the work is that of AIS.
     num_steps : int
         Gibbs steps of each chain. The hidden state after every step counts.
     generator : torch.Generator or int, optional
         Source of randomness; a fresh one by default.
     progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than
+        two seconds.
 
     Returns
     -------
@@ -137,7 +143,8 @@ def csl_estimate(
     Raises
     ------
     InputError
-        If `v` is not binary, is empty or has another width, or a count is not a whole number of at least 1.
+        If `v` is not binary, is empty or has another width, or a count is not a whole number of at
+        least 1.
 
     Notes
     -----

@@ -2,14 +2,17 @@
 
 For any distribution Q over h^1, ..., h^{L-1},
 
-    ln p(v) >= E_Q[ln p*(v, h^1, ..., h^{L-1})] - ln Z + H(Q) = B(v)                                           (eq. 22)
+    ln p(v) >= E_Q[ln p*(v, h^1, ..., h^{L-1})] - ln Z + H(Q) = B(v)
+    (eq. 22)
 
-with the top layer summed out in closed form and Z the partition function of the top RBM. The gap is the Kullback-Leibler
-divergence from Q to the true posterior (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.3); it is zero if the second
-layer holds the first layer's weights transposed. The expectation is estimated with M draws from Q (eq. 23), the entropy of
-Q(h^1 | v) is exact, and ln Z comes from AIS.
+with the top layer summed out in closed form and Z the partition function of the top RBM. The gap is
+the Kullback-Leibler divergence from Q to the true posterior (chapter 19 of Goodfellow, Bengio &
+Courville, eq. 19.3); it is zero if the second layer holds the first layer's weights transposed. The
+expectation is estimated with M draws from Q (eq. 23), the entropy of Q(h^1 | v) is exact, and ln Z
+comes from AIS.
 
-An estimate of ln Z that is too low makes the bound too high, so with AIS it is a bound only to the extent that AIS is right.
+An estimate of ln Z that is too low makes the bound too high, so with AIS it is a bound only to the
+extent that AIS is right.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from paperlib.torch_settings import plain_torch
 from paperlib.uncertain import Uncertain
 from paperlib.validation import ArrayLike, as_binary, require_count, require_finite
 
-# With fewer draws, of all cases together, intervals from them hold too seldom: those of 95 % in 8 to 98 %, for one to five cases.
+# With fewer draws, of all cases together, intervals from them hold too seldom: those of 95 % in 8
+# to 98 %, for one to five cases.
 _FEWEST_DRAWS = 200
 
 
@@ -39,14 +43,15 @@ class DBNBoundEstimate(StudentEstimate):
     Attributes
     ----------
     expected_log_joint : Tensor, shape [N, M]
-        ln p*(v_n, h) of each draw h from Q, float64, in nats. With more than one directed layer it includes the entropies of
-        Q(h^2 | h^1) and so on, which are exact given the draw.
+        ln p*(v_n, h) of each draw h from Q, float64, in nats. With more than one directed layer it
+        includes the entropies of Q(h^2 | h^1) and so on, which are exact given the draw.
     entropy : Tensor, shape [N]
         H(Q(h^1 | v_n)), exact, float64, in nats.
     log_z : float
         The ln Z of the top RBM that was used.
     ais_error : (float, float)
-        Three-sigma interval of ln Z minus ln Z, the last column of the paper's Table 2; (0, 0) for an exact ln Z.
+        Three-sigma interval of ln Z minus ln Z, the last column of the paper's Table 2; (0, 0) for
+        an exact ln Z.
 
     Examples
     --------
@@ -82,8 +87,8 @@ class DBNBoundEstimate(StudentEstimate):
     def std_error(self) -> float:
         """Standard error of the average over cases and draws, given ln Z, a third of the paper's "Error r_B".
 
-        It mostly reflects the spread between cases, that is, how far another test set of the same size would move the average.
-        Infinite for a single case.
+        It mostly reflects the spread between cases, that is, how far another test set of the same
+        size would move the average. Infinite for a single case.
         """
         count = len(self.entropy)
         return self.values.std().item() / math.sqrt(count) if count > 1 else math.inf
@@ -109,8 +114,8 @@ class DBNBoundEstimate(StudentEstimate):
         """The average on these particular cases with its error from the draws alone, `monte_carlo_std_error`, given ln Z.
 
         The variance is a sum over cases, each with M - 1 degrees of freedom. Those of the sum are
-        Satterthwaite's. With fewer than 200 draws of all cases together the error is infinite: a hidden
-        unit that is seldom on may then not have been on in any.
+        Satterthwaite's. With fewer than 200 draws of all cases together the error is infinite: a
+        hidden unit that is seldom on may then not have been on in any.
         """
         cases, draws = self.expected_log_joint.shape
         if draws < 2 or cases * draws < _FEWEST_DRAWS:
@@ -138,8 +143,8 @@ def dbn_lower_bound(
     v : array or Tensor, shape [N, D]
         Binary vectors of any type.
     log_z : float or PartitionEstimate
-        ln Z of `dbn.top` in nats: from `exact_log_z(dbn.top)`, or an AIS estimate along a path that ends there, whose
-        interval is then reported beside the bound.
+        ln Z of `dbn.top` in nats: from `exact_log_z(dbn.top)`, or an AIS estimate along a path that
+        ends there, whose interval is then reported beside the bound.
     num_samples : int
         Draws M from Q for each case. The paper uses 5, which is plenty with many cases.
     generator : torch.Generator or int, optional
@@ -153,8 +158,8 @@ def dbn_lower_bound(
     Raises
     ------
     InputError
-        If `v` is not binary, is empty or has another width, `num_samples` is not a whole number of at least 1, or
-        `log_z` is not finite or is an estimate for a model of another width.
+        If `v` is not binary, is empty or has another width, `num_samples` is not a whole number of
+        at least 1, or `log_z` is not finite or is an estimate for a model of another width.
 
     Notes
     -----

@@ -17,7 +17,8 @@ from paperlib.estimators.certified import certified_lower_bound
 from paperlib.numerics import effective_sample_size, log_mean_exp
 from paperlib.uncertain import Uncertain
 
-# The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
+# The columns that a notebook or a terminal shows; warnings after the third appear only in
+# `.warnings`.
 _WIDTH, _MOST_WARNINGS = 88, 3
 MORE_STEPS = "use more betas, or more chains"
 UNIFORM_START = (
@@ -88,11 +89,12 @@ class PartitionEstimate(StudentEstimate):
     Attributes
     ----------
     log_weights : Tensor, shape [M]
-        ln w of each chain, float64, in nats; the mean of w is an unbiased estimate of Z (or of the ratio). It already
-        includes the path's `log_z_start`.
+        ln w of each chain, float64, in nats; the mean of w is an unbiased estimate of Z (or of the
+        ratio). It already includes the path's `log_z_start`.
     final_states : Tensor, shape [M, n]
-        The units that the path moves, at the end of each chain: approximate samples from the target. They are the visible units of an
-        RBM, v and h2 side by side for a DBM, and h^{L-1} for a DBN.
+        The units that the path moves, at the end of each chain: approximate samples from the
+        target. They are the visible units of an RBM, v and h2 side by side for a DBM, and h^{L-1}
+        for a DBN.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known: an estimate below it is wrong.
     warnings : tuple of str
@@ -117,12 +119,18 @@ class PartitionEstimate(StudentEstimate):
 
     @property
     def log_z(self) -> float:
-        """Logarithm of the mean weight (Salakhutdinov & Murray 2008, eq. 11), on average too small by Jensen's inequality."""
+        """Logarithm of the mean weight (Salakhutdinov & Murray 2008, eq.
+
+        11), on average too small by Jensen's inequality.
+        """
         return log_mean_exp(self.log_weights).item()
 
     @property
     def relative_std(self) -> float:
-        """Estimated standard deviation of the mean weight divided by the mean (eq. 12); infinite for one chain."""
+        """Estimated standard deviation of the mean weight divided by the mean (eq.
+
+        12); infinite for one chain.
+        """
         count = len(self.log_weights)
         if count < 2:
             return math.inf
@@ -182,8 +190,8 @@ class PartitionEstimate(StudentEstimate):
     def std_interval(self, num_std: float = 3.0) -> tuple[float, float]:
         """ln(Z -+ num_std * sigma) in nats, the paper's error bars.
 
-        The lower end is minus infinity when `num_std` standard deviations exceed the mean (the 2008 paper prints
-        0.0000 there).
+        The lower end is minus infinity when `num_std` standard deviations exceed the mean (the 2008
+        paper prints 0.0000 there).
         """
         spread = num_std * self.relative_std
         low = self.log_z + math.log1p(-spread) if spread < 1 else -math.inf
@@ -192,8 +200,8 @@ class PartitionEstimate(StudentEstimate):
     def certified_bound(self, level: float = 0.99) -> float:
         """A lower bound on ln Z that holds with probability `level`: the larger of the bound from the weights and the proven one.
 
-        It assumes nothing about the chains or the steps except that the weights are independent and unbiased; see
-        `certified_lower_bound`.
+        It assumes nothing about the chains or the steps except that the weights are independent and
+        unbiased; see `certified_lower_bound`.
         """
         bound = certified_lower_bound(self.log_weights, level)
         # Both hold together with this probability, since only the first can fail.
@@ -263,8 +271,9 @@ def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "
 def _log_runs_needed(log_weights: Tensor) -> float:
     """ln of the number of runs that importance sampling needs, exp(KL) for the divergence of target from proposal.
 
-    For log-normal weights that is exp(s^2 / 2) with s the standard deviation of ln w (Chatterjee & Diaconis 2018).
-    Only the spread of the upper half is used, since chains that went astray, with tiny weights, do no harm.
+    For log-normal weights that is exp(s^2 / 2) with s the standard deviation of ln w (Chatterjee &
+    Diaconis 2018). Only the spread of the upper half is used, since chains that went astray, with
+    tiny weights, do no harm.
     """
     median = log_weights.median()
     return (log_weights[log_weights >= median] - median).square().mean().item() / 2

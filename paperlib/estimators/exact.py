@@ -1,11 +1,12 @@
 """Exact partition functions by enumeration of the smaller layer.
 
-Z = sum_h exp(a' h) prod_i (1 + e^{b_i + (W h)_i}), so only the smaller layer's 2^M states h have to be enumerated.
-Computed directly, this costs an exponential and a logarithm for each state and unit. Two ideas make it 30 times
-cheaper. First, cut the layer into two halves, h = (h1, h2): then e^{b_i + (W h)_i} = A_i(h1) B_i(h2) is a product of two
-small tables. Second, take the units i in groups of three: the product of three factors 1 + A_i B_i, multiplied out, is
-a scalar product of 8 terms that depend on h1 with 8 that depend on h2, so one matrix product serves all pairs of
-halves. All terms are positive, so nothing cancels, and every factor is at least 1, so a logarithm is needed only
+Z = sum_h exp(a' h) prod_i (1 + e^{b_i + (W h)_i}), so only the smaller layer's 2^M states h have to
+be enumerated. Computed directly, this costs an exponential and a logarithm for each state and unit.
+Two ideas make it 30 times cheaper. First, cut the layer into two halves, h = (h1, h2): then e^{b_i
++ (W h)_i} = A_i(h1) B_i(h2) is a product of two small tables. Second, take the units i in groups of
+three: the product of three factors 1 + A_i B_i, multiplied out, is a scalar product of 8 terms that
+depend on h1 with 8 that depend on h2, so one matrix product serves all pairs of halves. All terms
+are positive, so nothing cancels, and every factor is at least 1, so a logarithm is needed only
 before the running product might overflow.
 """
 
@@ -40,12 +41,14 @@ def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | No
     Parameters
     ----------
     rbm : RBM, DBM or DBN
-        The model, of any type; the computation uses float64. A DBM or DBN has the ln Z of its joint or top RBM.
+        The model, of any type; the computation uses float64. A DBM or DBN has the ln Z of its joint
+        or top RBM.
     max_units : int
-        Refuse if the smaller layer has more units; each additional unit doubles the time. 2^25 states of a model with 784
-        visible units take seconds on two cores.
+        Refuse if the smaller layer has more units; each additional unit doubles the time. 2^25
+        states of a model with 784 visible units take seconds on two cores.
     progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than
+        two seconds.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Simple importance sampling: one jump from the start of a path to its target (Salakhutdinov & Murray 2008, eq. 8).
 
-It is AIS without intermediate distributions. It is unbiased, but useless unless the start and the target
-nearly agree: the variance of the weights grows exponentially with the number of units.
+It is AIS without intermediate distributions. It is unbiased, but useless unless the start and the
+target nearly agree: the variance of the weights grows exponentially with the number of units.
 
 Used in chapter: importance-sampling-and-ais.
 """

@@ -1,20 +1,24 @@
 """Reverse AIS (RAISE), Burda, Grosse & Salakhutdinov (2015): a stochastic lower bound on log-probabilities.
 
-Walked forward, AIS is a generative model: draw x_0 from f_0, move by T_1, ..., T_K, and look at the visible units at the end.
-Call its distribution p_ann (eq. 11). It is not the target, but tends to it as K grows, and unlike the target it has an unbiased
-estimator: start at the test vector, walk back through the reversed transitions, and compute the weight (eq. 12)
+Walked forward, AIS is a generative model: draw x_0 from f_0, move by T_1, ..., T_K, and look at the
+visible units at the end. Call its distribution p_ann (eq. 11). It is not the target, but tends to
+it as K grows, and unlike the target it has an unbiased estimator: start at the test vector, walk
+back through the reversed transitions, and compute the weight (eq. 12)
 
-    w = f_K(v) / Z_0 * prod_{k = K-1 ... 0} f_k(x_k) / f_{k+1}(x_k),      x_K = v,   x_k drawn from T~_{k+1}( . | x_{k+1}).
+    w = f_K(v) / Z_0 * prod_{k = K-1 ... 0} f_k(x_k) / f_{k+1}(x_k),      x_K = v,   x_k drawn from
+    T~_{k+1}( . | x_{k+1}).
 
-E[w] = p_ann(v), so ln w is too small on average, whereas AIS makes a log-probability too large. Together they form a bracket.
-It encloses the target's ln p(v) only to the extent that p_ann and the target agree: where p_ann fits the data better than the
-target does, RAISE can exceed the truth.
+E[w] = p_ann(v), so ln w is too small on average, whereas AIS makes a log-probability too large.
+Together they form a bracket. It encloses the target's ln p(v) only to the extent that p_ann and the
+target agree: where p_ann fits the data better than the target does, RAISE can exceed the truth.
 
-The kernel that leaves p_{k+1} invariant comes first: Algorithm 2 prints T~_k, which contradicts eq. 12.
+The kernel that leaves p_{k+1} invariant comes first: Algorithm 2 prints T~_k, which contradicts eq.
+12.
 
-Each path defines how to get from v to a state at its end, so this one function covers the paper's Algorithm 2, Algorithm 3 and
-section 3.3: on paths for RBMs the hidden units are summed out and v is the state; a `DBMPath` first heats up h2 with v held
-fixed; a `DBNPath` draws the directed layers from the recognition distribution.
+Each path defines how to get from v to a state at its end, so this one function covers the paper's
+Algorithm 2, Algorithm 3 and section 3.3: on paths for RBMs the hidden units are summed out and v is
+the state; a `DBMPath` first heats up h2 with v held fixed; a `DBNPath` draws the directed layers
+from the recognition distribution.
 
 Used in chapter: raise.
 """
@@ -59,7 +63,8 @@ class ReverseEstimate(Estimate):
     Attributes
     ----------
     log_weights : Tensor, shape [N, M]
-        ln w of M chains for each of N vectors, float64, in nats; the mean of w is an unbiased estimate of p_ann(v).
+        ln w of M chains for each of N vectors, float64, in nats; the mean of w is an unbiased
+        estimate of p_ann(v).
 
     Examples
     --------
@@ -103,9 +108,9 @@ class ReverseEstimate(Estimate):
     def average(self, weights: Tensor | None = None) -> Uncertain:
         """The average over these particular vectors, with weights [N] or without, and its error from the chains alone.
 
-        The jackknife over the chains of each vector gives its variance. The fewer of them count, the fewer its degrees of freedom.
-        The variance of the average is a sum over all vectors, one estimate, of which their scatter says how well it is known
-        (Satterthwaite 1946).
+        The jackknife over the chains of each vector gives its variance. The fewer of them count,
+        the fewer its degrees of freedom. The variance of the average is a sum over all vectors, one
+        estimate, of which their scatter says how well it is known (Satterthwaite 1946).
         """
         vectors, chains = self.log_weights.shape
         log_weights = self.log_weights.cpu()
@@ -138,20 +143,24 @@ def raise_log_prob(
     Parameters
     ----------
     path : AnnealingPath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from `paperlib.datasets`. The partition function of its start must be known, and it must be
+        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from
+        `paperlib.datasets`. The partition function of its start must be known, and it must be
         possible to walk it back from a test vector.
     v : array or Tensor, shape [N, D]
         Binary test vectors of any type.
     betas : sequence of K + 1 numbers, or int
-        0 = beta_0 < ... < beta_K = 1; use those of the accompanying AIS run. A number K stands for `uniform_betas(K)`, K equal steps.
+        0 = beta_0 < ... < beta_K = 1; use those of the accompanying AIS run. A number K stands for
+        `uniform_betas(K)`, K equal steps.
     num_chains : int
         Chains M for each vector.
     generator : torch.Generator or int, optional
         On the path's device, or a seed; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than
+        two seconds.
     on_step : callable, optional
-        Called with the number of chains that have taken a step (N M K `path.reverse_passes` in total), in place of the progress bar.
+        Called with the number of chains that have taken a step (N M K `path.reverse_passes` in
+        total), in place of the progress bar.
 
     Returns
     -------
@@ -161,14 +170,16 @@ def raise_log_prob(
     Raises
     ------
     InputError
-        If `v` is not binary, is empty or has another width; the schedule does not run from 0 to 1; `num_chains` is less
-        than 1; the path cannot be walked back or has an unknown partition function at its start; or the log-weights overflow.
+        If `v` is not binary, is empty or has another width; the schedule does not run from 0 to 1;
+        `num_chains` is less than 1; the path cannot be walked back or has an unknown partition
+        function at its start; or the log-weights overflow.
 
     Notes
     -----
-    Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the blocks run in parallel, in as many
-    threads as torch uses. Apart from the result, memory holds only the states of the blocks in progress, whatever N and K are. The
-    result does not depend on the number of threads.
+    Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the
+    blocks run in parallel, in as many threads as torch uses. Apart from the result, memory holds
+    only the states of the blocks in progress, whatever N and K are. The result does not depend on
+    the number of threads.
 
     Examples
     --------

@@ -5,9 +5,9 @@ number and the version of the draws (`paperlib.kernels.version`), and its file i
 An interrupted run therefore continues where it stopped, a run with more chains starts from those of
 a smaller run, and a changed model gets different file names.
 
-Each shard is computed by one thread, since the last digits of float32 sums depend on how many threads share them. The result is therefore
-the same for any number of workers and any order of arrival. Processors of different kinds round float32 sums differently, and chains may
-then diverge.
+Each shard is computed by one thread, since the last digits of float32 sums depend on how many
+threads share them. The result is therefore the same for any number of workers and any order of
+arrival. Processors of different kinds round float32 sums differently, and chains may then diverge.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from paperlib.validation import ArrayLike, as_binary, require_count, require_dev
 
 # What all shards of a run share: a path (or a model), and its schedule.
 Walk = tuple[Any, Tensor]
-# Given these, a generator on the device where chains walk, and a function to call after each step: computes what a shard holds.
+# Given these, a generator on the device where chains walk, and a function to call after each step:
+# computes what a shard holds.
 _Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
 
@@ -69,8 +70,9 @@ def ais_run(
     Returns
     -------
     Work[PartitionEstimate]
-        `work.result()` computes it; `boltzmann_likelihood.store.kept(work, folder)` does, too, or finds its shards in `folder`. The result is the same
-        whether shards were found or computed, here or elsewhere, in one run or in many.
+        `work.result()` computes it; `boltzmann_likelihood.store.kept(work, folder)` does, too, or
+        finds its shards in `folder`. The result is the same whether shards were found or computed,
+        here or elsewhere, in one run or in many.
 
     Raises
     ------
@@ -141,7 +143,8 @@ def raise_run(
     Raises
     ------
     InputError
-        As in `raise_log_prob`; if the path cannot be identified by a checksum; or if there is no such device.
+        As in `raise_log_prob`; if the path cannot be identified by a checksum; or if there is no
+        such device.
 
     Notes
     -----
@@ -211,7 +214,8 @@ def identity_of(estimator: str, path: Any, schedule: Tensor, device: torch.devic
     """What the draws of all shards of a run depend on."""
     betas = storage.sha256(schedule.numpy().tobytes())
     on_device = "" if device.type == "cpu" else f" {device.type}"
-    # The version of the draws is included, so that shards drawn in another way are not used instead.
+    # The version of the draws is included, so that shards drawn in another way are not used
+    # instead.
     return f"{estimator} {DRAWS} {path.checksum()} {betas}{on_device}"
 
 

@@ -1,10 +1,11 @@
 """Everything about speed: the one door to numba, triton, CUDA graphs and private parts of torch.
 
 No other room asks for the device or the type of a tensor. `paperlib.kernels.reference` defines in
-plain torch what is computed. Compiled functions are compared with it once in each process, and it takes
-their place if they do not agree.
+plain torch what is computed. Compiled functions are compared with it once in each process, and it
+takes their place if they do not agree.
 
-If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoulli` for everything else.
+If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoulli` for everything
+else.
 
 ===============  ====================================================================================================
 `reference`      plain torch, any device: the definition, and the fallback

@@ -1,8 +1,11 @@
-"""How many chains walk together, for the speed of products and the memory of states. Draws depend on it, so it never changes.
+"""How many chains walk together, for the speed of products and the memory of states.
 
-Wide states need enough chains for efficient matrix products, but few enough for the states to stay in cache. With narrow states most
-of the work is the interpreter's; since it runs one thread at a time, more threads would only wait for each other. A GPU is best used
-with as many chains as its memory holds.
+Draws depend on it, so it never changes.
+
+Wide states need enough chains for efficient matrix products, but few enough for the states to stay
+in cache. With narrow states most of the work is the interpreter's; since it runs one thread at a
+time, more threads would only wait for each other. A GPU is best used with as many chains as its
+memory holds.
 """
 
 from __future__ import annotations

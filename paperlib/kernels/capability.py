@@ -121,8 +121,9 @@ def multiplies_integers() -> bool:
 def call_of_torch(out: np.ndarray, states: np.ndarray, matrix: np.ndarray) -> tuple[int, ...]:
     """How compiled functions compute int32 `out = states @ matrix` for int8 factors.
 
-    These are the addresses of a function of torch's C interface, which torch keeps the same for models that it has compiled, and of three
-    tensors with the memory of the arrays; zeros where there is no such function. They hold for as long as `out` is there.
+    These are the addresses of a function of torch's C interface, which torch keeps the same for
+    models that it has compiled, and of three tensors with the memory of the arrays; zeros where
+    there is no such function. They hold for as long as `out` is there.
     """
     try:
         library = _library(torch._C.__file__)

@@ -1,12 +1,15 @@
 """What annealing and training do to every unit at every step, each in one pass over memory, compiled by numba for float32 on a CPU.
 
-`paperlib.kernels.reference` defines what these functions compute. Without them, the elementwise work would cost more than the fast
-integer products (`paperlib.kernels.products`): torch goes through memory once for every sign in a formula.
+`paperlib.kernels.reference` defines what these functions compute. Without them, the elementwise
+work would cost more than the fast integer products (`paperlib.kernels.products`): torch goes
+through memory once for every sign in a formula.
 
-Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an element's place. No state
-passes from one element to the next, so the loop runs in vector instructions. The key of every call comes from the caller's generator.
+Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an
+element's place. No state passes from one element to the next, so the loop runs in vector
+instructions. The key of every call comes from the caller's generator.
 
-Nothing here checks an argument: a wrong shape means a wrong address in memory. The callers in this folder check shapes first.
+Nothing here checks an argument: a wrong shape means a wrong address in memory. The callers in this
+folder check shapes first.
 """
 
 # numba's types are called and subscripted in ways that no type checker understands.
@@ -47,18 +50,23 @@ _intrinsic: Any = intrinsic
 
 # So many counters' numbers stay in the fastest memory.
 _COUNTERS_AT_A_TIME = 512
-# The betas [N] and `chain_at` [R, N], and for a part of all chains the place of its first one, and how many these are.
+# The betas [N] and `chain_at` [R, N], and for a part of all chains the place of its first one, and
+# how many these are.
 Ladder: TypeAlias = tuple[np.ndarray, np.ndarray, int, int]
-# A product of chains' binary states with a matrix of 16-bit integers: the int16 matrix [n, m]; the last states, bool [chains, n], and their
-# sums, int32 [chains, m]; what torch makes of these states, int32 [chains, 2 m], and the addresses of its function and of the three tensors;
-# and up to how many changed units rows are added to the last sums, or a negative number where the rows of all units always are.
+# A product of chains' binary states with a matrix of 16-bit integers: the int16 matrix [n, m]; the
+# last states, bool [chains, n], and their sums, int32 [chains, m]; what torch makes of these
+# states, int32 [chains, 2 m], and the addresses of its function and of the three tensors; and up to
+# how many changed units rows are added to the last sums, or a negative number where the rows of all
+# units always are.
 Product: TypeAlias = tuple[
     np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[int, int, int, int], int
 ]
-# Of an RBM: the products with its weights [D, M] and with their transpose, the number for which one unit of these stands, biases of the hidden
-# units [M], those of the visible ones at each temperature [N, D], and the latter at beta = 1 minus those at beta = 0, [D].
+# Of an RBM: the products with its weights [D, M] and with their transpose, the number for which one
+# unit of these stands, biases of the hidden units [M], those of the visible ones at each
+# temperature [N, D], and the latter at beta = 1 minus those at beta = 0, [D].
 Model: TypeAlias = tuple[Product, Product, float, np.ndarray, np.ndarray, np.ndarray]
-# Of chains: visible units, bool [chains, D], their inputs to the hidden units, and the sums of the biases' difference over those that are on.
+# Of chains: visible units, bool [chains, D], their inputs to the hidden units, and the sums of the
+# biases' difference over those that are on.
 State: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 # The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
@@ -79,7 +87,8 @@ def _call(typing_context, function, out, states, matrix):
 @_inline
 def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
     """Philox4x32-10 of the counter (counter, 0, 0, 0): four independent uniform 32-bit integers."""
-    # 64-bit numbers of which only the lower halves count, so that nothing has to be widened before, or narrowed after, each product.
+    # 64-bit numbers of which only the lower halves count, so that nothing has to be widened before,
+    # or narrowed after, each product.
     low = uint64(0xFFFFFFFF)
     a, b, c, d = uint64(counter), uint64(0), uint64(0), uint64(0)
     key_a, key_c = uint64(key_low), uint64(key_high)
@@ -137,7 +146,8 @@ def draw_bits(
 ) -> None:
     """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool.
 
-    They are the places from `start` on of a whole of `total`, see `paperlib.kernels.reference`. Counters run from `first`.
+    They are the places from `start` on of a whole of `total`, see `paperlib.kernels.reference`.
+    Counters run from `first`.
     """
     quarter, stop = total // 4, start + out.size
     numbers = np.empty((4, _COUNTERS_AT_A_TIME), np.uint32)
@@ -170,7 +180,8 @@ def draw_below(
 ) -> None:
     """`out[i]` is 1 with probability `probabilities[i]`, else 0; both one-dimensional, float32."""
     quarter = probabilities.size // 4
-    # The four numbers of a block go to four places far apart, so that all stores are to consecutive addresses.
+    # The four numbers of a block go to four places far apart, so that all stores are to consecutive
+    # addresses.
     given_a, given_b = probabilities[:quarter], probabilities[quarter : 2 * quarter]
     given_c = probabilities[2 * quarter : 3 * quarter]
     given_d = probabilities[3 * quarter : 4 * quarter]
@@ -195,8 +206,8 @@ def softplus_increment(
 
     A single number in `lowers` or `steps` applies to every i.
 
-    The formula is that of `paperlib.kernels.reference`. A sum of logarithms is computed as the logarithm of a product, whose factors
-    lie between one half and one.
+    The formula is that of `paperlib.kernels.reference`. A sum of logarithms is computed as the
+    logarithm of a product, whose factors lie between one half and one.
     """
     rows, columns = x.shape
     terms = np.empty(_FACTORS_PER_LOGARITHM, np.float32)
@@ -206,7 +217,8 @@ def softplus_increment(
         linear, curved = 0.0, 0.0
         for begin in range(0, columns, _FACTORS_PER_LOGARITHM):
             part = x[i, begin : begin + _FACTORS_PER_LOGARITHM]
-            # float32 and float64 in separate loops, so that vector instructions take eight numbers at a time in the first
+            # float32 and float64 in separate loops, so that vector instructions take eight numbers
+            # at a time in the first
             for j in range(part.size):
                 magnitude = abs(part[j])
                 p, scale = _reduced_exponential(max(-step * magnitude, float32(-87)))
@@ -397,8 +409,8 @@ def _exchange(
 ) -> None:
     """After a Gibbs step whose products are up to date: what the state holds of it, and the even and the odd swaps.
 
-    Fills all but the units of the state, and `ratios` [2, R, N]; and swaps the chains of `ladder`. `uniform` is a row of those of
-    `paperlib.kernels.tempering.Ladder.draws`.
+    Fills all but the units of the state, and `ratios` [2, R, N]; and swaps the chains of `ladder`.
+    `uniform` is a row of those of `paperlib.kernels.tempering.Ladder.draws`.
     """
     v, hidden_input, bias_sums = state
     to_hidden, _, scale, hidden_bias, _, bias_difference = model
@@ -426,8 +438,8 @@ def draw_visible(
 ) -> None:
     """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step.
 
-    Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. `keys` are those of the two
-    draws, each with its lower half first.
+    Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the
+    formulas. `keys` are those of the two draws, each with its lower half first.
     """
     _, to_visible, scale, _, biases, _ = model
     h = np.empty(hidden_input.shape, np.bool_)

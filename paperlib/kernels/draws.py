@@ -1,7 +1,8 @@
 """Draws of binary units and sums over them, by the fastest means at hand for a tensor's type and device.
 
-float32 on a CPU: compiled functions, with random numbers that are a function of a key and of a unit's place. float32 on a GPU: one
-kernel with a stream for every chain. Everything else: torch's own operations and random numbers.
+float32 on a CPU: compiled functions, with random numbers that are a function of a key and of a
+unit's place. float32 on a GPU: one kernel with a stream for every chain. Everything else: torch's
+own operations and random numbers.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from paperlib.kernels.capability import compiled
 
 _HAS_TRITON = find_spec("triton") is not None
 
-# An inverse temperature: a number, or a tensor with one for each chain. In a walk that a GPU replays it is a zero-dimensional
-# tensor, whose value must not be read.
+# An inverse temperature: a number, or a tensor with one for each chain. In a walk that a GPU
+# replays it is a zero-dimensional tensor, whose value must not be read.
 Beta = float | Tensor
 
 
@@ -36,8 +37,8 @@ def column(beta: Beta) -> Beta:
 def draw_bits(probabilities: Tensor, generator: torch.Generator) -> Tensor:
     """Independent draws with the given probabilities of being on, bool, from torch's own random numbers.
 
-    Comparing uniform numbers is five times cheaper on a CPU than `torch.bernoulli`, and its results do not depend on the
-    number of threads.
+    Comparing uniform numbers is five times cheaper on a CPU than `torch.bernoulli`, and its results
+    do not depend on the number of threads.
 
     Examples
     --------
@@ -97,9 +98,10 @@ def draw_bits_of_logits(
     factor : float or Tensor
         A number, or one for each chain, [chains].
     first : int
-        For a part of a block, the place of its first chain within the first quarter of the block. It matters for float32 on a CPU,
-        where the draw for a unit is a function of a key and of the unit's place. A part has the chains from the same places of each
-        quarter, one quarter after the other, and draws what it would draw within the whole block.
+        For a part of a block, the place of its first chain within the first quarter of the block.
+        It matters for float32 on a CPU, where the draw for a unit is a function of a key and of the
+        unit's place. A part has the chains from the same places of each quarter, one quarter after
+        the other, and draws what it would draw within the whole block.
 
     Examples
     --------
@@ -194,7 +196,8 @@ def for_each_row(number: Beta, rows: int, scale: float = 1.0) -> np.ndarray:
     """`scale * number` as float32: [1] for a single number, which applies to every row, or [rows] for one number per row."""
     if not isinstance(number, Tensor):
         return np.array([number * scale], np.float32)
-    # numpy, since parallel tempering does this six times a step, and torch takes four times as long for so few numbers
+    # numpy, since parallel tempering does this six times a step, and torch takes four times as long
+    # for so few numbers
     scaled = np.multiply(number.numpy(), scale, dtype=np.float64).astype(np.float32).reshape(-1)
     if len(scaled) not in (1, rows):
         raise InputError(

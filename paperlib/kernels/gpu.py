@@ -1,10 +1,12 @@
 """The draws of every step on a GPU, in one pass over memory and with a stream of random numbers for every chain, compiled by triton.
 
-Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011), as on a CPU (`paperlib.kernels.cpu`): a function of a key, of the
-chain's place in its block and of the unit's place in the chain. The key of every call comes from the caller's generator. What a chain
-draws therefore does not depend on how many others walk beside it.
+Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011), as on a CPU
+(`paperlib.kernels.cpu`): a function of a key, of the chain's place in its block and of the unit's
+place in the chain. The key of every call comes from the caller's generator. What a chain draws
+therefore does not depend on how many others walk beside it.
 
-triton comes with torch for CUDA on Linux; `paperlib.kernels.draws` decides when this module is used.
+triton comes with torch for CUDA on Linux; `paperlib.kernels.draws` decides when this module is
+used.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Random numbers come four at a time, so this is enough for one program to draw 512 units of a chain.
+# Random numbers come four at a time, so this is enough for one program to draw 512 units of a
+# chain.
 _BLOCK = 128
 
 
@@ -29,7 +32,8 @@ def _draw_kernel(logits, row_stride, columns, factor, key, out, BLOCK: tl.conste
     none = place * 0
     numbers = tl.philox(tl.load(key), place, none + chain, none, none)
     scale = tl.load(factor)
-    # The four numbers of a block go to four places far apart, so that all stores are to consecutive addresses.
+    # The four numbers of a block go to four places far apart, so that all stores are to consecutive
+    # addresses.
     for k in tl.static_range(4):
         unit = place + k * quarter
         inside = (place < quarter) & (unit < columns)
@@ -42,7 +46,8 @@ def _draw_kernel(logits, row_stride, columns, factor, key, out, BLOCK: tl.conste
 def draw_bits(logits: Tensor, factor: Tensor, key: Tensor) -> Tensor:
     """Independent draws, bool, with the probabilities sigmoid(factor * logits) of being on, for float32 logits [chains, n].
 
-    `factor` and `key` are scalars on the device of the logits, since a recorded step reads them anew each time.
+    `factor` and `key` are scalars on the device of the logits, since a recorded step reads them
+    anew each time.
     """
     chains, columns = logits.shape
     out = torch.empty(chains, columns, dtype=torch.bool, device=logits.device)

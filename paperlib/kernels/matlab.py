@@ -1,7 +1,8 @@
 """The uniform random numbers of MATLAB 5 to 7: `rand('state', j)`.
 
-The first paper's authors binarised their images with them. The generator is Marsaglia's subtract-with-borrow, whose significands
-meet the integers of a shift register (Moler 2004, *Numerical Computing with MATLAB*, chapter 9).
+The first paper's authors binarised their images with them. The generator is Marsaglia's
+subtract-with-borrow, whose significands meet the integers of a shift register (Moler 2004,
+*Numerical Computing with MATLAB*, chapter 9).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class MatlabUniform:
 
     def __init__(self, state: int) -> None:
         self._counters = np.array([0, state or 2**31], np.int64)
-        # The lower half of a mask is the shift register's integer. A bit of each of 53 integers makes up one of the first numbers.
+        # The lower half of a mask is the shift register's integer. A bit of each of 53 integers
+        # makes up one of the first numbers.
         masks = np.empty(1 + 32 * 53, np.int64)
         scratch = np.zeros(33), self._counters.copy(), np.empty(len(masks))
         reference.matlab_uniform(*scratch, masks)

@@ -1,20 +1,24 @@
 """Products of binary states with a fixed matrix: most of the work of AIS and RAISE, at half the price of a float32 product.
 
-A binary vector is exact in eight bits. A matrix is not, but once rounded to 16-bit fixed-point numbers it is the sum of two
-eight-bit matrices. Sums of integers are exact and do not drift: where few units have changed since the last product of the same
-chains, adding and subtracting their rows gives the same sums, bit for bit, in less time. In a step, one in twenty of the visible
-units of an RBM may change, and one in three of the hidden ones.
+A binary vector is exact in eight bits. A matrix is not, but once rounded to 16-bit fixed-point
+numbers it is the sum of two eight-bit matrices. Sums of integers are exact and do not drift: where
+few units have changed since the last product of the same chains, adding and subtracting their rows
+gives the same sums, bit for bit, in less time. In a step, one in twenty of the visible units of an
+RBM may change, and one in three of the hidden ones.
 
-On processors with vector instructions for them (VNNI), torch multiplies eight-bit integers four times as fast as float32 numbers.
-Compiled functions call it through its C interface. Where few units are on, or have changed, and on other processors, they add up
-the 16-bit rows of these units. The sums are the same in every case.
+On processors with vector instructions for them (VNNI), torch multiplies eight-bit integers four
+times as fast as float32 numbers. Compiled functions call it through its C interface. Where few
+units are on, or have changed, and on other processors, they add up the 16-bit rows of these units.
+The sums are the same in every case.
 
-The matrix is rounded, by at most 2^-16 of its largest element. The rounding is the same in both directions and along the whole path,
-so annealing walks, without any further error, towards a slightly rounded model. Exact factors at both ends of the path
-(`AnnealingPath.end_correction`) correct for this: AIS stays unbiased for the model itself.
+The matrix is rounded, by at most 2^-16 of its largest element. The rounding is the same in both
+directions and along the whole path, so annealing walks, without any further error, towards a
+slightly rounded model. Exact factors at both ends of the path (`AnnealingPath.end_correction`)
+correct for this: AIS stays unbiased for the model itself.
 
-On a GPU the two matrices have eight significant bits each, in bfloat16, and are multiplied by tensor cores with float32 sums. There
-each element is rounded by at most 2^-16 of its own size, and the correction is the same.
+On a GPU the two matrices have eight significant bits each, in bfloat16, and are multiplied by
+tensor cores with float32 sums. There each element is rounded by at most 2^-16 of its own size, and
+the correction is the same.
 
 float64 models use ordinary products, and nothing is rounded.
 """
@@ -40,15 +44,17 @@ from paperlib.kernels.draws import Beta, column, for_each_row
 from paperlib.memory import small_parts
 from paperlib.torch_settings import autocasts, plain_torch
 
-# The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
+# The largest number whose upper part stays within eight bits when the lower one is between -128 and
+# 127.
 _LARGEST = 127 * 256 + 127
 # Sums of this many terms of _LARGEST stay within 32 bits.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = multiplies_integers()
-# A call of torch prepares the matrix anew, which takes so many times as long as to add its weights up; the call itself, and a row that is
-# added up, cost what so many weights do.
+# A call of torch prepares the matrix anew, which takes so many times as long as to add its weights
+# up; the call itself, and a row that is added up, cost what so many weights do.
 _PREPARED, _CALL, _ROW = 5, 12_500, 50
-# What the product of a chain costs, as a share of all its rows; next to nothing with instructions for whole tiles of a matrix (AMX).
+# What the product of a chain costs, as a share of all its rows; next to nothing with instructions
+# for whole tiles of a matrix (AMX).
 _SHARE_OF_A_CHAIN = 0.0 if multiplies_tiles() else 0.125
 # With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
@@ -67,7 +73,8 @@ class Memory(dict["BinaryProduct", tuple[Any, ...]]):
 class BinaryProduct(ABC):
     """`states @ matrix` for binary states, prepared once for many products; `binary_product` chooses the kind.
 
-    `rounded` says whether the matrix that is really multiplied differs from the given one by rounding.
+    `rounded` says whether the matrix that is really multiplied differs from the given one by
+    rounding.
     """
 
     rounded = True
@@ -86,7 +93,8 @@ class BinaryProduct(ABC):
     ) -> Tensor:
         """`offset + factor * (states @ matrix)` for bool `states` [chains, n], a number or one for each chain, and `offset` [m] or [chains, m].
 
-        `memory` has what is remembered of the last product with the same chains. It saves work, is updated, and does not change the result.
+        `memory` has what is remembered of the last product with the same chains. It saves work, is
+        updated, and does not change the result.
         """
         if states.ndim != 2 or states.shape[1] != self._rows or states.dtype is not torch.bool:
             raise InputError(
@@ -139,7 +147,8 @@ class IntegerProduct(BinaryProduct):
         super().__init__(*matrix.shape)
         self.scale = scale
         self.rows = np.empty(matrix.shape, np.int16)
-        # By columns, as torch's product of integers reads it: the upper eight bits, and the lower ones.
+        # By columns, as torch's product of integers reads it: the upper eight bits, and the lower
+        # ones.
         pieces = np.empty((2, *matrix.shape[::-1]), np.int8)
         start = 0
         for block in small_parts(matrix):
@@ -153,7 +162,8 @@ class IntegerProduct(BinaryProduct):
         self.pieces = pieces.reshape(-1, self._rows).T
         # With few columns, all sums are always computed anew.
         self.narrow = matrix.shape[1] < _FEWEST_COLUMNS
-        # Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
+        # Whether torch multiplies eight-bit integers with special instructions for them, in as many
+        # threads as it has.
         self.fast_integers = _FAST_INTEGERS
 
     @property
@@ -172,7 +182,8 @@ class IntegerProduct(BinaryProduct):
         factors, scale_sums = for_each_row(factor, len(sums), self.scale), compiled("scale_sums")
         if scale_sums is None:
             return reference.scale_sums(torch.from_numpy(sums), torch.from_numpy(factors), offset)
-        # numpy arrays here and in `sums`, since the overhead of torch tensors is noticeable for small models
+        # numpy arrays here and in `sums`, since the overhead of torch tensors is noticeable for
+        # small models
         product = np.empty(sums.shape, np.float32)
         scale_sums(sums, factors, offset.contiguous().numpy().reshape(-1, self._columns), product)
         return torch.from_numpy(product)
@@ -240,14 +251,16 @@ class _HalvesProduct(BinaryProduct):
 def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
     """The fastest product with a matrix [n, m] for its type and device.
 
-    `largest` is the largest absolute value of all elements that are rounded alike. A matrix and its transpose have to be rounded alike, so
-    that the two conditionals of an RBM belong to one joint distribution.
+    `largest` is the largest absolute value of all elements that are rounded alike. A matrix and its
+    transpose have to be rounded alike, so that the two conditionals of an RBM belong to one joint
+    distribution.
     """
     if matrix.dtype != torch.float32 or matrix.numel() == 0:
         return _PlainProduct(matrix.contiguous())
     if _multiplies_bfloat16(matrix.device):
         return _HalvesProduct(matrix.contiguous())
-    # for the matrix and its transpose alike, since rounding only one of them would make another model
+    # for the matrix and its transpose alike, since rounding only one of them would make another
+    # model
     if matrix.is_cpu and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
         return IntegerProduct(matrix, largest.item() / _LARGEST)
     return _PlainProduct(matrix.contiguous())

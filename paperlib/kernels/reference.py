@@ -19,7 +19,8 @@ def philox(counter: Tensor, key_low: int, key_high: int) -> tuple[Tensor, Tensor
     a, c = counter, torch.zeros_like(counter)
     b, d = c, c
     for _ in range(_ROUNDS):
-        # A product of two 32-bit numbers fits into 64 bits; as a signed number its bits are the same.
+        # A product of two 32-bit numbers fits into 64 bits; as a signed number its bits are the
+        # same.
         product_a, product_c = a * 0xD2511F53, c * 0xCD9E8D57
         a, b = ((product_c >> 32) & _LOW) ^ b ^ key_low, product_c & _LOW
         c, d = ((product_a >> 32) & _LOW) ^ d ^ key_high, product_a & _LOW
@@ -33,8 +34,8 @@ def _uniform_numbers(
 ) -> Tensor:
     """Uniform numbers in [0, 1], float32 [count], one for each place.
 
-    The four numbers of a counter go to four places a quarter of the whole apart. The places left over after the quarters take the
-    numbers of one more counter. Counters run from `first`.
+    The four numbers of a counter go to four places a quarter of the whole apart. The places left
+    over after the quarters take the numbers of one more counter. Counters run from `first`.
     """
     quarter = count // 4
     counter = torch.arange(first, first + quarter + 1, device=device)
@@ -62,8 +63,9 @@ def draw_below(probabilities: Tensor, key_low: int, key_high: int) -> Tensor:
 def softplus_increment(x: Tensor, lower: float | Tensor, step: float | Tensor) -> Tensor:
     """Sum over the last dimension of softplus((lower + step) x) - softplus(lower x), for lower, step >= 0; float64.
 
-    Each term is `step max(x, 0) + ln(1 + s(-lower abs(x)) (e^{-step abs(x)} - 1))`, with s the logistic function. Nothing cancels,
-    so a float32 sum over thousands of annealing steps does not lose the digits in which neighbouring betas differ.
+    Each term is `step max(x, 0) + ln(1 + s(-lower abs(x)) (e^{-step abs(x)} - 1))`, with s the
+    logistic function. Nothing cancels, so a float32 sum over thousands of annealing steps does not
+    lose the digits in which neighbouring betas differ.
 
     Parameters
     ----------
@@ -103,7 +105,8 @@ def scale_sums(sums: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
 def swap(ratios: Tensor, uniform: Tensor, parity: int, chain_at: Tensor) -> None:
     """Swap the chains of neighbouring temperatures k and k + 1 in `chain_at` [R, N], for all k of this parity.
 
-    A pair swaps if its number in `uniform`, float64 [R, pairs], is below exp of the sum of its two `ratios`, float64 [R, N].
+    A pair swaps if its number in `uniform`, float64 [R, pairs], is below exp of the sum of its two
+    `ratios`, float64 [R, N].
     """
     end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
     lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)

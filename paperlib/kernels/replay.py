@@ -1,8 +1,8 @@
 """One step of a walk, recorded in a CUDA graph and replayed.
 
-A step consists of some twenty small operations. On a GPU most of the time would go into launching them one by one. Once recorded, they
-are launched together, and the host, which never looks at a result, runs ahead. The betas are on the device, where the step finds its
-own with a counter.
+A step consists of some twenty small operations. On a GPU most of the time would go into launching
+them one by one. Once recorded, they are launched together, and the host, which never looks at a
+result, runs ahead. The betas are on the device, where the step finds its own with a counter.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class _RecordedStep:
 
 def _record(recorded: _RecordedStep, generator: torch.Generator) -> Callable[[], None]:
     """A function that replays the step."""
-    # The first call sets up libraries and workspaces, which must not be recorded. Its effects are undone.
+    # The first call sets up libraries and workspaces, which must not be recorded. Its effects are
+    # undone.
     before, drawn = [tensor.clone() for tensor in recorded.memory()], generator.get_state()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -99,7 +100,8 @@ def _record(recorded: _RecordedStep, generator: torch.Generator) -> Callable[[],
     graph.register_generator_state(generator)
     with torch.cuda.graph(graph, stream=side):
         recorded()
-    # torch sets the generator's place to zero on the stream that records. On a GPU that other programs keep busy, that could
-    # otherwise happen after the first replay has set it, which would then draw what was drawn before the walk.
+    # torch sets the generator's place to zero on the stream that records. On a GPU that other
+    # programs keep busy, that could otherwise happen after the first replay has set it, which would
+    # then draw what was drawn before the walk.
     torch.cuda.current_stream().wait_stream(side)
     return graph.replay

@@ -1,6 +1,7 @@
 """Binary visible units connected to binary hidden ones: what annealing needs of them at every step.
 
-Other types of units are added here: a path between models with other units needs a class like this one, and nothing else in this room.
+Other types of units are added here: a path between models with other units needs a class like this
+one, and nothing else in this room.
 """
 
 from __future__ import annotations
@@ -77,9 +78,10 @@ class BipartiteSampler:
     def dividable(self) -> bool:
         """Whether parts of a block of chains may walk side by side, and are faster that way.
 
-        They may if draws depend only on a chain's place, which is so for float32 on a CPU. They are faster if both layers are wide
-        and a step is long. With few units most of the work is the interpreter's, which runs one thread at a time; products of
-        eight-bit integers use all threads themselves, and leave little to gain.
+        They may if draws depend only on a chain's place, which is so for float32 on a CPU. They are
+        faster if both layers are wide and a step is long. With few units most of the work is the
+        interpreter's, which runs one thread at a time; products of eight-bit integers use all
+        threads themselves, and leave little to gain.
         """
         product = self._to_hidden
         suited = min(self._weights.shape) >= WIDE
@@ -151,7 +153,8 @@ class BipartiteSampler:
         if alone and getattr(self._to_hidden, "narrow", False):
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
-                # A single function, since the interpreter would take a third of the time with few hidden units.
+                # A single function, since the interpreter would take a third of the time with few
+                # hidden units.
                 inputs, bias = hidden_input.contiguous().numpy(), visible_bias.contiguous().numpy()
                 model = self._compiled_model(len(inputs), memory, bias[None], bias)
                 v = np.empty((len(inputs), len(bias)), bool)
@@ -172,7 +175,8 @@ class BipartiteSampler:
     def temper(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Temper:
         """What takes steps of parallel tempering: a Gibbs step of each chain at its temperature, then swaps of the even and the odd pairs.
 
-        It comes to the same bits as the three calls of `paperlib.annealing.path.AnnealingPath.tempering_steps`. Those take some forty small
+        It comes to the same bits as the three calls of
+        `paperlib.annealing.path.AnnealingPath.tempering_steps`. Those take some forty small
         operations a step, whose overhead is most of the time with narrow layers.
 
         Parameters
@@ -187,9 +191,11 @@ class BipartiteSampler:
         Returns
         -------
         function
-            From the inputs to the hidden units [chains, M], a generator, the memory of the chains and a number of steps T it makes the visible
-            units, bool [chains, D], their inputs to the hidden units, the sums of `bias_difference` over the units that are on, float64
-            [chains], and what each step leaves: the log-ratios, float64 [T, 2, R, N], and the chains at both ends, int64 [T, R, 2].
+            From the inputs to the hidden units [chains, M], a generator, the memory of the chains
+            and a number of steps T it makes the visible units, bool [chains, D], their inputs to
+            the hidden units, the sums of `bias_difference` over the units that are on, float64
+            [chains], and what each step leaves: the log-ratios, float64 [T, 2, R, N], and the
+            chains at both ends, int64 [T, R, 2].
         """
         temper, biases = cast(Any, compiled("temper")), visible_biases.contiguous().numpy()
         chains, visible, hidden = ladder.num_chains, *self._weights.shape
@@ -237,7 +243,11 @@ class BipartiteSampler:
         return visible_input
 
     def _inputs(self, hidden_input: Tensor, group: slice) -> Tensor:
-        """The inputs of one group. If it is the whole layer nothing is sliced, which would take a hundredth of a small RBM's step."""
+        """The inputs of one group.
+
+        If it is the whole layer nothing is sliced, which would take a hundredth of a small RBM's
+        step.
+        """
         return hidden_input if self._undivided else hidden_input[:, group]
 
     def _require_inputs(self, hidden_input: Tensor) -> None:

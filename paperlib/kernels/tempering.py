@@ -1,7 +1,7 @@
 """Which chain is at which temperature: replicas have one chain at each, and neighbours swap temperatures.
 
-The pairs (0, 1), (2, 3), ... try to swap first, the even ones, then the pairs (1, 2), (3, 4), ..., the odd ones. `reference.swap` says
-how.
+The pairs (0, 1), (2, 3), ... try to swap first, the even ones, then the pairs (1, 2), (3, 4), ...,
+the odd ones. `reference.swap` says how.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Ladder:
     betas : Tensor, shape [N]
         As given, float64.
     chain_at : Tensor, shape [R, N]
-        The number of the chain at each temperature of each replica, int64. Replica r has the chains r N, ..., r N + N - 1. A chain keeps
-        its number while its temperature changes.
+        The number of the chain at each temperature of each replica, int64. Replica r has the chains
+        r N, ..., r N + N - 1. A chain keeps its number while its temperature changes.
 
     Examples
     --------
@@ -54,7 +54,8 @@ class Ladder:
         self.betas = betas.to(device, torch.float64)
         self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
         numbers = torch.arange(count)
-        # For each parity, the betas of the partners; a temperature without a partner has its own beta.
+        # For each parity, the betas of the partners; a temperature without a partner has its own
+        # beta.
         self._partner_betas = []
         for parity in (0, 1):
             partner = numbers + 1 - 2 * ((numbers + parity) % 2)
@@ -74,7 +75,10 @@ class Ladder:
         return self.chain_at.numel()
 
     def stand(self, first: int, all_replicas: int) -> None:
-        """As part of a whole: from this replica on, of so many. `place` says where its first chain stands among all chains."""
+        """As part of a whole: from this replica on, of so many.
+
+        `place` says where its first chain stands among all chains.
+        """
         self.first, self.all_replicas = first, all_replicas
         self.place = first * len(self.betas), all_replicas * len(self.betas)
 
@@ -109,11 +113,13 @@ class Ladder:
     def draws(self, generator: torch.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The random numbers of so many steps, from a generator on the CPU, as if they were drawn one step after the other.
 
-        A row for each step: two keys, uint32 [4], the lower half of each first, as from `paperlib.kernels.draws.draw_keys`; and the uniform
-        numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N - 1)].
+        A row for each step: two keys, uint32 [4], the lower half of each first, as from
+        `paperlib.kernels.draws.draw_keys`; and the uniform numbers of all replicas' even pairs,
+        then those of their odd pairs, float64 [replicas * (N - 1)].
         """
         raw = torch.empty((count, 2 + self.place[1] - self.all_replicas), dtype=torch.int64)
-        # torch makes each of its numbers from 64 bits: integers by the remainder, fractions from the lowest 53
+        # torch makes each of its numbers from 64 bits: integers by the remainder, fractions from
+        # the lowest 53
         bits = raw.random_(-(2**63), None, generator=generator).numpy()
         keys = bits[:, :2].view(np.uint64) % np.uint64(2**63 - 1)
         return keys.view(np.uint32), (bits[:, 2:] & (2**53 - 1)) * 2.0**-53

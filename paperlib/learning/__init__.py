@@ -1,4 +1,7 @@
-"""Learning procedures that make models. Recipes are plain data, so a model file can carry its own recipe."""
+"""Learning procedures that make models.
+
+Recipes are plain data, so a model file can carry its own recipe.
+"""
 
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence as ContrastiveDivergence
 from paperlib.learning.contrastive_divergence import train_rbm as train_rbm

@@ -1,13 +1,14 @@
 """Contrastive divergence (CD) for RBMs, Hinton (2002), and its persistent form (PCD), Tieleman (2008).
 
-The gradient of ln p(v) is a difference of two expectations of v h': under the data and under the model. CD-T replaces
-the second with the state of a Gibbs chain T steps after it left the data (Salakhutdinov & Murray 2008, eq. 7). The
-result is not the gradient of the likelihood; the chapter shows how far off it is.
+The gradient of ln p(v) is a difference of two expectations of v h': under the data and under the
+model. CD-T replaces the second with the state of a Gibbs chain T steps after it left the data
+(Salakhutdinov & Murray 2008, eq. 7). The result is not the gradient of the likelihood; the chapter
+shows how far off it is.
 
 Used in chapter: contrastive-divergence.
 
-If unsure: CD with `cd_steps=25` and `cd_ramp_epochs=10` for a good generative model, CD-1 to reproduce the paper's
-first models, and persistent chains for those of the RAISE paper.
+If unsure: CD with `cd_steps=25` and `cd_ramp_epochs=10` for a good generative model, CD-1 to
+reproduce the paper's first models, and persistent chains for those of the RAISE paper.
 """
 
 from __future__ import annotations
@@ -39,14 +40,16 @@ from paperlib.resumable import Checkpoint
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, require_shape
 
-# With persistent chains, the reconstruction costs an additional matrix product, a fifth of an update, and a tenth of the minibatches
-# tells as much.
+# With persistent chains, the reconstruction costs an additional matrix product, a fifth of an
+# update, and a tenth of the minibatches tells as much.
 _RECONSTRUCT_EVERY = 10
 
 
 @dataclass(frozen=True)
 class ContrastiveDivergence:
-    """A training recipe. The defaults are those of the code that the 2008 paper's authors released, except for `shuffle`.
+    """A training recipe.
+
+    The defaults are those of the code that the 2008 paper's authors released, except for `shuffle`.
 
     Attributes
     ----------
@@ -57,10 +60,11 @@ class ContrastiveDivergence:
     cd_steps : int
         Gibbs steps T of the negative phase; the largest T if it rises during training.
     cd_ramp_epochs : int
-        0: T is `cd_steps` throughout. n > 0: T starts at 1 and rises by one every n epochs up to `cd_steps`, and the
-        learning rate is divided by T (Carreira-Perpinan & Hinton 2005).
+        0: T is `cd_steps` throughout. n > 0: T starts at 1 and rises by one every n epochs up to
+        `cd_steps`, and the learning rate is divided by T (Carreira-Perpinan & Hinton 2005).
     persistent_chains : int
-        0: chains start at the data (CD). n > 0: n chains continue from one update to the next (PCD).
+        0: chains start at the data (CD). n > 0: n chains continue from one update to the next
+        (PCD).
     batch_size, learning_rate, weight_cost : int, float, float
         Size of a minibatch; step size; L2 penalty on the weights (not the biases).
     initial_momentum, final_momentum, momentum_switch_epoch : float, float, int
@@ -68,10 +72,12 @@ class ContrastiveDivergence:
     initial_weight_std : float
         Weights start at normal draws with this standard deviation, biases at zero.
     upward_factor, downward_factor : int, int
-        Factors that multiply the inputs of the hidden and of the visible units: 2 where, in the deep Boltzmann machine that is
-        being prepared, a layer gets as much input again from its other side (Salakhutdinov & Hinton 2009).
+        Factors that multiply the inputs of the hidden and of the visible units: 2 where, in the
+        deep Boltzmann machine that is being prepared, a layer gets as much input again from its
+        other side (Salakhutdinov & Hinton 2009).
     final_learning_rate : float or None
-        None: the rate is constant. Otherwise it falls linearly from the first epoch, and reaches this value in the last.
+        None: the rate is constant. Otherwise it falls linearly from the first epoch, and reaches
+        this value in the last.
     shuffle : bool
         Put the data in a fresh random order in every epoch. The 2008 paper's authors did not.
 
@@ -174,34 +180,39 @@ def train_rbm(
     seed : int
         Seed for the initial weights, the order of the data and all draws.
     layers_below : sequence of RBM
-        Frozen layers through which every minibatch is passed first: the RBM learns from fresh draws of the hidden units of the
-        last of these layers, given the data (greedy learning, Salakhutdinov & Murray 2008, section 4.1).
+        Frozen layers through which every minibatch is passed first: the RBM learns from fresh draws
+        of the hidden units of the last of these layers, given the data (greedy learning,
+        Salakhutdinov & Murray 2008, section 4.1).
     initial : RBM, optional
-        Parameters to start from, with the recipe's number of hidden units, in place of small random weights.
+        Parameters to start from, with the recipe's number of hidden units, in place of small random
+        weights.
     dtype, device
-        Of the computation and of the result. float64 results agree between processors to about 1e-14;
-        float32 results drift apart within a few hundred updates.
+        Of the computation and of the result. float64 results agree between processors to about
+        1e-14; float32 results drift apart within a few hundred updates.
     checkpoint : path, optional
-        A `.safetensors` file, written at the start and after every epoch. If it exists, training resumes from it and ends with the
-        identical result.
+        A `.safetensors` file, written at the start and after every epoch. If it exists, training
+        resumes from it and ends with the identical result.
     on_epoch : callable, optional
-        Called with the epoch (from 1) and a copy of the model after each epoch that is run, before its checkpoint is written.
+        Called with the epoch (from 1) and a copy of the model after each epoch that is run, before
+        its checkpoint is written.
     progress : bool, optional
-        Show a progress bar with the reconstruction error; by default if standard error is a terminal.
+        Show a progress bar with the reconstruction error; by default if standard error is a
+        terminal.
 
     Returns
     -------
     RBM
         The trained model.
     list of float
-        Mean squared reconstruction error per unit, for every epoch. With persistent chains it is not a by-product, and comes
-        from every tenth minibatch.
+        Mean squared reconstruction error per unit, for every epoch. With persistent chains it is
+        not a by-product, and comes from every tenth minibatch.
 
     Raises
     ------
     InputError
-        If the data are not binary, the layers below or the initial parameters do not fit, or the checkpoint is damaged or belongs
-        to another recipe, seed, type or data, or training diverges.
+        If the data are not binary, the layers below or the initial parameters do not fit, or the
+        checkpoint is damaged or belongs to another recipe, seed, type or data, or training
+        diverges.
 
     Examples
     --------
@@ -355,7 +366,8 @@ def _update(
     rate, momentum = recipe.learning_rate_in(epoch), recipe.momentum_in(epoch)
     step, negative_step = rate / len(batch), rate / len(visible)
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
-    # Passes over all weights that would change nothing are skipped: each costs a fortieth of an update.
+    # Passes over all weights that would change nothing are skipped: each costs a fortieth of an
+    # update.
     if momentum:
         weight_velocity.mul_(momentum)
     weight_velocity.addmm_(batch.T, positive_hidden, beta=float(momentum != 0), alpha=step)

@@ -1,15 +1,19 @@
 """Learning deep Boltzmann machines: greedy pre-training, then mean field against persistent chains.
 
-Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of two expectations of v h1' and h1 h2', under the posterior
-and under the model. The first is taken under the mean-field approximation of the posterior, the second at the states of Gibbs chains
-that continue from one update to the next (PCD). The result is the gradient of the mean-field bound, as long as the chains keep up.
+Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of two expectations of v h1'
+and h1 h2', under the posterior and under the model. The first is taken under the mean-field
+approximation of the posterior, the second at the states of Gibbs chains that continue from one
+update to the next (PCD). The result is the gradient of the mean-field bound, as long as the chains
+keep up.
 
-Pre-training learns the two layers as RBMs, and doubles inputs where, in the DBM, a layer gets input from both sides: h1 from v and
-from h2. Without pre-training, learning the joint model from small random weights rarely leaves the state in which h2 does nothing.
+Pre-training learns the two layers as RBMs, and doubles inputs where, in the DBM, a layer gets input
+from both sides: h1 from v and from h2. Without pre-training, learning the joint model from small
+random weights rarely leaves the state in which h2 does nothing.
 
-The units of a layer act together on the next layer. An update with the plain gradient shifts the input of all units there alike, and
-the more units act, the larger the shift. In wide layers such swings switch h2 off for good. The gradient for centred units (Montavon &
-Müller 2012) avoids this: its biases take back the effect of a weight change on the average input. It climbs the same bound.
+The units of a layer act together on the next layer. An update with the plain gradient shifts the
+input of all units there alike, and the more units act, the larger the shift. In wide layers such
+swings switch h2 off for good. The gradient for centred units (Montavon & Müller 2012) avoids this:
+its biases take back the effect of a weight change on the average input. It climbs the same bound.
 
 If unsure: the defaults, which are close to what the authors published elsewhere. Used in chapter:
 deep-boltzmann-machines.
@@ -53,7 +57,8 @@ class DeepBoltzmannLearning:
     Attributes
     ----------
     pretraining_1, pretraining_2 : ContrastiveDivergence
-        Recipes for the two layers as RBMs, which set the numbers of hidden units; the doubling of inputs is added to them.
+        Recipes for the two layers as RBMs, which set the numbers of hidden units; the doubling of
+        inputs is added to them.
     epochs : int
         Passes through the training set with both layers together.
     chains : int
@@ -132,7 +137,8 @@ def pretrain_dbm(
     DBM(64-4-2, torch.float32, cpu)
     """
     options = {"dtype": dtype, "device": device, "progress": progress}
-    # Half of h1's doubled input stands in for its other side: for h2 in the lower RBM, for v in the upper one.
+    # Half of h1's doubled input stands in for its other side: for h2 in the lower RBM, for v in the
+    # upper one.
     lower = replace(recipe.pretraining_1, upward_factor=2)
     upper = replace(recipe.pretraining_2, downward_factor=2)
     first, _ = train_rbm(train, lower, seed, **options)
@@ -165,7 +171,8 @@ def train_dbm(
     recipe : DeepBoltzmannLearning
         The training recipe.
     seed : int
-        Seed for the first layer's pre-training; the second layer and the joint training use the next two numbers.
+        Seed for the first layer's pre-training; the second layer and the joint training use the
+        next two numbers.
     checkpoint : path, optional
         As in `train_rbm`; the first one is written after pre-training.
 
@@ -277,7 +284,8 @@ def _shifted(layers: _Layers, offsets: Sequence[Tensor]) -> _Layers:
 def _centred_gradient(positive: _Layers, negative: _Layers) -> list[Tensor]:
     """The same with every unit's state measured from a fixed offset, its average under the posterior.
 
-    In terms of the plain parameters, the biases compensate for changes of the weights, by the offsets of the other side.
+    In terms of the plain parameters, the biases compensate for changes of the weights, by the
+    offsets of the other side.
     """
     offsets = [layer.mean(0) for layer in positive]
     weights_1, weights_2, visible, hidden_1, hidden_2 = _gradient(

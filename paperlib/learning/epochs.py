@@ -122,7 +122,8 @@ def train_in_epochs(
         for epoch in range(state.epochs_done + 1, num_epochs + 1):
             run_epoch(state, epoch, bar)
             state.epochs_done = epoch
-            # Before the checkpoint is written: no epoch remains unseen, wherever the run is interrupted.
+            # Before the checkpoint is written: no epoch remains unseen, wherever the run is
+            # interrupted.
             if on_epoch is not None:
                 on_epoch(epoch, make_model(*(tensor.clone() for tensor in state.parameters)))
             checkpoint.save(state.stored())

@@ -1,11 +1,12 @@
 """Greedy learning of a DBN: one RBM after another, each on draws from the one below (Hinton, Osindero & Teh 2006).
 
-Salakhutdinov & Murray (2008), section 4.1: freeze W^1, and train the next RBM with draws from Q(h^1 | v) as its data. That
-raises the second term of the bound of eq. 19. If the second layer starts as the first one turned upside down, the bound
-begins at ln p(v) of the RBM below, so raising it cannot make the model worse than that; otherwise it may start anywhere.
+Salakhutdinov & Murray (2008), section 4.1: freeze W^1, and train the next RBM with draws from Q(h^1
+| v) as its data. That raises the second term of the bound of eq. 19. If the second layer starts as
+the first one turned upside down, the bound begins at ln p(v) of the RBM below, so raising it cannot
+make the model worse than that; otherwise it may start anywhere.
 
-If unsure: start at random with as many hidden units as you can afford, and let `dbn_lower_bound` judge.
-Used in chapter: deep-belief-networks.
+If unsure: start at random with as many hidden units as you can afford, and let `dbn_lower_bound`
+judge. Used in chapter: deep-belief-networks.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def train_dbn(
     layers_below : sequence of RBM
         Layers that exist already and stay as they are.
     start_transposed : bool
-        Start every layer above the lowest at the parameters of the layer below with its sides exchanged. Its recipe must then
-        ask for as many hidden units as the layer below has visible ones.
+        Start every layer above the lowest at the parameters of the layer below with its sides
+        exchanged. Its recipe must then ask for as many hidden units as the layer below has visible
+        ones.
     dtype, device, progress
         As in `train_rbm`.
 

@@ -1,19 +1,20 @@
 """EM for mixtures of Bernoullis (Dempster, Laird & Rubin 1977), with smoothed pixel probabilities.
 
-The E-step computes each component's responsibility for each image, the M-step weighted averages. A Beta prior on every pixel
-probability, worth `smoothing` imagined images per component with half their pixels on, keeps the probabilities of components with
-few images away from 0 and 1; the same number is added to each component's count of images. No step can lower the penalised
-log-likelihood.
+The E-step computes each component's responsibility for each image, the M-step weighted averages. A
+Beta prior on every pixel probability, worth `smoothing` imagined images per component with half
+their pixels on, keeps the probabilities of components with few images away from 0 and 1; the same
+number is added to each component's count of images. No step can lower the penalised log-likelihood.
 
-EM climbs to the nearest of many optima, and the start decides which that is. From random images, every component finds images to
-explain. From uniform noise, the textbook start (Bishop 2006, section 9.3.3), the few components whose noise happens to be lowest
-on the pixels that are off in every image, MNIST's border, take all images in the first steps, and most others never get any: of
-500 components fewer than half remain. Salakhutdinov & Murray (2008) do not say how they trained their mixtures; the
-log-probabilities that they print for 100 and 500 components lie far below those from the first start, and near those from the
-second.
+EM climbs to the nearest of many optima, and the start decides which that is. From random images,
+every component finds images to explain. From uniform noise, the textbook start (Bishop 2006,
+section 9.3.3), the few components whose noise happens to be lowest on the pixels that are off in
+every image, MNIST's border, take all images in the first steps, and most others never get any: of
+500 components fewer than half remain. Salakhutdinov & Murray (2008) do not say how they trained
+their mixtures; the log-probabilities that they print for 100 and 500 components lie far below those
+from the first start, and near those from the second.
 
-If unsure: start at images, with the smoothing that gives images held out of the training the largest log-probability.
-Used in chapter: full-size-rbms.
+If unsure: start at images, with the smoothing that gives images held out of the training the
+largest log-probability. Used in chapter: full-size-rbms.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class MixtureEM:
     restarts : int
         Random starts, of which the best is kept.
     start : str
-        "images": each component begins halfway between the base rates and its own random training image.
-        "noise": each pixel probability begins at a uniform draw between 1/4 and 3/4.
+        "images": each component begins halfway between the base rates and its own random training
+        image. "noise": each pixel probability begins at a uniform draw between 1/4 and 3/4.
 
     Examples
     --------
@@ -121,7 +122,8 @@ def train_mixture(
     Raises
     ------
     InputError
-        If the data are not binary, or there are fewer images than components that are to start at images.
+        If the data are not binary, or there are fewer images than components that are to start at
+        images.
 
     Examples
     --------
@@ -168,7 +170,8 @@ def _random_start(
     components, num_visible = recipe.num_components, data.shape[1]
     if recipe.start == "images":
         chosen = data[torch.randperm(len(data), generator=generator)[:components]]
-        # One imagined image with half its pixels on keeps the base rates themselves away from 0 and 1.
+        # One imagined image with half its pixels on keeps the base rates themselves away from 0 and
+        # 1.
         base_rates = (data.sum(0, dtype=torch.float64) + 0.5) / (len(data) + 1)
         probs = (base_rates + chosen) / 2
     else:

@@ -1,8 +1,8 @@
 """Markov chain Monte Carlo, exactly on spaces that are small enough, and with diagnostics on larger ones.
 
-If unsure: `MarkovChain` for any chain whose transition matrix fits in memory, and `autocorrelation_time` before an average over the
-states of one whose matrix does not. Invariance, the property of Markov chains that the book's estimators need, is in
-`paperlib.annealing`.
+If unsure: `MarkovChain` for any chain whose transition matrix fits in memory, and
+`autocorrelation_time` before an average over the states of one whose matrix does not. Invariance,
+the property of Markov chains that the book's estimators need, is in `paperlib.annealing`.
 """
 
 from paperlib.mcmc.belief_propagation import BeliefPropagation as BeliefPropagation

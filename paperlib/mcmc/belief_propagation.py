@@ -2,14 +2,15 @@
 
     ln p*(x) = sum_i b_i x_i + sum_{i<j} J_ij x_i x_j
 
-A message from i to j says by how much i alone would raise the logit of x_j. With the logit of x_i in the absence of j,
-l_{i -> j} = b_i + sum over k other than j of m_{k -> i}, summing x_i out gives
+A message from i to j says by how much i alone would raise the logit of x_j. With the logit of x_i
+in the absence of j, l_{i -> j} = b_i + sum over k other than j of m_{k -> i}, summing x_i out gives
 
     m_{i -> j} = softplus(l_{i -> j} + J_ij) - softplus(l_{i -> j}),
 
-and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many rounds as its longest path has edges. On a graph with
-loops a unit hears its own opinion again as if it were news; the fixed point, if one is reached, is an approximation
-without any bound (CS281 lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
+and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many
+rounds as its longest path has edges. On a graph with loops a unit hears its own opinion again as if
+it were news; the fixed point, if one is reached, is an approximation without any bound (CS281
+lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -73,7 +74,8 @@ def loopy_belief_propagation(
     Raises
     ------
     InputError
-        If a shape does not fit, a number is not finite, or `couplings` is not symmetric with a zero diagonal.
+        If a shape does not fit, a number is not finite, or `couplings` is not symmetric with a zero
+        diagonal.
 
     Examples
     --------

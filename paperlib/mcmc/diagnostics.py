@@ -1,14 +1,17 @@
 """How much a correlated sample is worth: autocorrelations, the autocorrelation time and the effective sample size.
 
-The variance of the mean of N successive values is Var(f) tau / N for large N, with the *integrated autocorrelation time*
+The variance of the mean of N successive values is Var(f) tau / N for large N, with the *integrated
+autocorrelation time*
 
     tau = 1 + 2 sum_{k >= 1} rho_k,        effective sample size = N / tau,
 
-the limit of the lecture's variance formula (CS281 lecture 22, "Properties"). Estimated autocorrelations at large lags are noise, and
-the sum has to stop before they take over. In a reversible chain the sums of neighbours, rho_{2m} + rho_{2m+1}, are positive (Geyer
-1992); the estimate stops before the first one that is not.
+the limit of the lecture's variance formula (CS281 lecture 22, "Properties"). Estimated
+autocorrelations at large lags are noise, and the sum has to stop before they take over. In a
+reversible chain the sums of neighbours, rho_{2m} + rho_{2m+1}, are positive (Geyer 1992); the
+estimate stops before the first one that is not.
 
-This is not the effective sample size of importance weights (`paperlib.estimators`), where draws are independent and unevenly weighted.
+This is not the effective sample size of importance weights (`paperlib.estimators`), where draws are
+independent and unevenly weighted.
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -33,7 +36,8 @@ def autocorrelation(values: ArrayLike) -> Tensor:
     Returns
     -------
     Tensor
-        float64 [N]: rho_0 = 1, rho_1, ...; averaged over chains, with deviations from the mean over all of them.
+        float64 [N]: rho_0 = 1, rho_1, ...; averaged over chains, with deviations from the mean over
+        all of them.
 
     Raises
     ------

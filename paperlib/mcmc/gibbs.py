@@ -4,9 +4,10 @@ For a block B of units the new state x' agrees with x outside of B, and
 
     T(x' | x) = p(x') / sum of p(x'') over all x'' that agree with x outside of B.
 
-That leaves p invariant whatever B is, as Metropolis-Hastings would if it proposed x' in this way: every proposal would be accepted
-(CS281 lecture 22, section 22.2.2). Single units, layers of an RBM and everything at once are special cases. States are numbered
-as `paperlib.numerics.all_states` lists them. For sampling from RBMs of any size there is `RBM.gibbs_step`.
+That leaves p invariant whatever B is, as Metropolis-Hastings would if it proposed x' in this way:
+every proposal would be accepted (CS281 lecture 22, section 22.2.2). Single units, layers of an RBM
+and everything at once are special cases. States are numbered as `paperlib.numerics.all_states`
+lists them. For sampling from RBMs of any size there is `RBM.gibbs_step`.
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -37,7 +38,8 @@ def gibbs_update(log_target: ArrayLike, block: Sequence[int]) -> MarkovChain:
     Raises
     ------
     InputError
-        If the number of states is not a power of two, `log_target` is not finite, or `block` names a unit that does not exist.
+        If the number of states is not a power of two, `log_target` is not finite, or `block` names
+        a unit that does not exist.
 
     Examples
     --------

@@ -4,12 +4,14 @@ With S states, row x of the matrix holds the distribution of the next state afte
 
     transition[x, x'] = T(x' | x),        p_{t+1}(x') = sum_x p_t(x) T(x' | x)
 
-so that a distribution is a row vector and a step is `p @ transition`. (The lecture's matrix is the transpose of this one.)
+so that a distribution is a row vector and a step is `p @ transition`. (The lecture's matrix is the
+transpose of this one.)
 
-The qualitative questions depend only on which states can be reached from which, and so on the pattern of non-zero entries. A chain is
-irreducible if all states form one class, aperiodic if the lengths of all ways back have no common divisor, and recurrent if no class
-can be left. The eigenvalues say how fast it converges: distances from the stationary distribution shrink by the second largest
-modulus in each step.
+The qualitative questions depend only on which states can be reached from which, and so on the
+pattern of non-zero entries. A chain is irreducible if all states form one class, aperiodic if the
+lengths of all ways back have no common divisor, and recurrent if no class can be left. The
+eigenvalues say how fast it converges: distances from the stationary distribution shrink by the
+second largest modulus in each step.
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -99,8 +101,9 @@ class MarkovChain:
     def periods(self) -> Tensor:
         """Greatest common divisor of the lengths of all ways back to each state, int64 [S]; 0 where there is no way back.
 
-        Within a class, an edge x -> x' closes ways of length depth(x) + 1 and depth(x'), with depths counted from any one state. The
-        differences between these lengths generate all others.
+        Within a class, an edge x -> x' closes ways of length depth(x) + 1 and depth(x'), with
+        depths counted from any one state. The differences between these lengths generate all
+        others.
         """
         from scipy.sparse.csgraph import breadth_first_order
 
@@ -167,7 +170,8 @@ class MarkovChain:
             raise InputError(
                 f"transition: expected a chain with one stationary distribution, got {closed} classes that cannot be left"
             )
-        # The columns of T' - 1 add up to zero, so that one equation is redundant and can be replaced by the one for the sum.
+        # The columns of T' - 1 add up to zero, so that one equation is redundant and can be
+        # replaced by the one for the sum.
         equations = self.transition.T - torch.eye(self.num_states, dtype=torch.float64)
         equations[-1] = 1
         right_side = torch.zeros(self.num_states, dtype=torch.float64)
@@ -191,7 +195,10 @@ class MarkovChain:
     # ---- averages along the chain, in equilibrium
 
     def autocovariance(self, values: ArrayLike, max_lag: int) -> Tensor:
-        """Covariances of f(x_n) and f(x_{n+k}), k = 0 ... `max_lag`, for f = `values` [S] and a stationary start; [max_lag + 1]."""
+        """Covariances of f(x_n) and f(x_{n+k}), k = 0 ...
+
+        `max_lag`, for f = `values` [S] and a stationary start; [max_lag + 1].
+        """
         values = as_double("values", values, [self.num_states])
         centred = values - self.stationary @ values
         ahead, rows = centred, []
@@ -241,7 +248,8 @@ class MarkovChain:
                 f"starts: expected numbers of states from 0 to {self.num_states - 1}, got others"
             )
         generator = resolve_generator(generator)
-        # The last column would be one except for rounding; without it no draw can fall beyond the last state.
+        # The last column would be one except for rounding; without it no draw can fall beyond the
+        # last state.
         cumulated = self.transition.cumsum(1)[:, :-1]
         path = [starts.long()]
         for _ in range(require_count("num_steps", num_steps)):

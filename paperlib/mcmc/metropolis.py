@@ -4,9 +4,9 @@ From x a move to x* is proposed with probability q(x* | x) and accepted with pro
 
     A(x* | x) = min(1, p(x*) q(x | x*) / (p(x) q(x* | x)));
 
-otherwise the chain stays where it is, and x counts once more. Since p enters only as a ratio, its normalising constant need not be
-known. With finitely many states the whole transition matrix can be written down, by `metropolis_hastings_chain`; otherwise
-`metropolis_samples` runs chains.
+otherwise the chain stays where it is, and x counts once more. Since p enters only as a ratio, its
+normalising constant need not be known. With finitely many states the whole transition matrix can be
+written down, by `metropolis_hastings_chain`; otherwise `metropolis_samples` runs chains.
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -37,7 +37,8 @@ def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
     Returns
     -------
     Tensor
-        float64 [S, S]; 1 where nothing is proposed in either direction, where the value does not matter.
+        float64 [S, S]; 1 where nothing is proposed in either direction, where the value does not
+        matter.
 
     Raises
     ------
@@ -51,7 +52,8 @@ def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
             [0.3679, 1.0000]], dtype=torch.float64)
     """
     log_target = as_double("log_target", log_target, [proposal.num_states])
-    # ln of the proposed traffic p(x) q(x* | x); the ratio in the rule is the traffic back over the traffic there.
+    # ln of the proposed traffic p(x) q(x* | x); the ratio in the rule is the traffic back over the
+    # traffic there.
     traffic = log_target[:, None] + proposal.transition.log()
     log_ratio = (traffic.T - traffic).nan_to_num(nan=0.0)
     return log_ratio.clamp(max=0).exp()
@@ -104,7 +106,8 @@ def metropolis_samples(
     Raises
     ------
     InputError
-        If `log_target` has another shape or is NaN somewhere; minus infinity is the logarithm of zero.
+        If `log_target` has another shape or is NaN somewhere; minus infinity is the logarithm of
+        zero.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """The error of a mean over a Markov chain: batch means, and where the chain has equilibrated.
 
-Values at neighbouring steps are alike, so the naive standard error is too small. Means over long batches of consecutive steps are nearly
-independent. To see how long is long enough, make the batches longer until the error stops growing (Flyvbjerg & Petersen 1989).
+Values at neighbouring steps are alike, so the naive standard error is too small. Means over long
+batches of consecutive steps are nearly independent. To see how long is long enough, make the
+batches longer until the error stops growing (Flyvbjerg & Petersen 1989).
 """
 
 from __future__ import annotations

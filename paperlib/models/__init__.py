@@ -1,6 +1,7 @@
 """Models: each knows its unnormalised log-probability, its conditionals, and how to store itself.
 
-Estimators never look inside a model; annealing paths ask it for the quantities that they interpolate.
+Estimators never look inside a model; annealing paths ask it for the quantities that they
+interpolate.
 """
 
 from paperlib.models.bernoulli_mixture import BernoulliMixture as BernoulliMixture

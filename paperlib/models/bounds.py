@@ -1,13 +1,16 @@
 """Bounds that hold whatever the sampler did: a proven lower bound on ln Z, to catch estimates that are too low.
 
-For any factorial distribution over the hidden units with means m, and the best distribution over the visible units,
+For any factorial distribution over the hidden units with means m, and the best distribution over
+the visible units,
 
     ln Z >= sum_i softplus(b_i + (W m)_i) + a' m + H(m),
 
-the mean-field bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z instead of p(v)). Since Z is a sum of
-positive terms, ln Z >= ln sum_h f(h) also holds for any set of distinct hidden states h; the set is found by flipping single
-units of the best states so far. The larger of the two bounds, over many starting points, is returned. Neither needs
-representative samples. Both come within a nat of ln Z where a few hidden states hold most of Z, the case in which AIS fails silently.
+the mean-field bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z instead of
+p(v)). Since Z is a sum of positive terms, ln Z >= ln sum_h f(h) also holds for any set of distinct
+hidden states h; the set is found by flipping single units of the best states so far. The larger of
+the two bounds, over many starting points, is returned. Neither needs representative samples. Both
+come within a nat of ln Z where a few hidden states hold most of Z, the case in which AIS fails
+silently.
 """
 
 from __future__ import annotations
@@ -46,8 +49,9 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     rbm : RBM
         The model; computed in float64.
     visible_starts : array or Tensor, shape [N, D]
-        Visible vectors of any type near which to look for modes, such as the final states of AIS; at most the first 64 are used.
-        The search also starts from random hidden states, all hidden units off, all on, and each one on alone.
+        Visible vectors of any type near which to look for modes, such as the final states of AIS;
+        at most the first 64 are used. The search also starts from random hidden states, all hidden
+        units off, all on, and each one on alone.
 
     Raises
     ------
@@ -73,7 +77,8 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     v = as_states("visible_starts", v[:_RANDOM_STARTS], model.weights, model.num_visible)
     require_finite("visible_starts", v)
     starts = torch.cat([model._hidden_probs(v), search_points(model)])
-    # The bound holds for any means. Single precision is enough to find good ones, and twice as fast.
+    # The bound holds for any means. Single precision is enough to find good ones, and twice as
+    # fast.
     single = rbm if rbm.dtype == torch.float32 else rbm.to(dtype=torch.float32)
     found, *_ = mean_field_optima(single, starts.float())
     means = found.double()
@@ -153,8 +158,8 @@ def search_points(model: RBM) -> Tensor:
 
 def _sum_over_best_states(model: RBM, states: Tensor) -> float:
     """ln sum_h f(h) over the best distinct hidden states that single flips reach from `states` [N, M]."""
-    # A state's key is the sum of its units' random numbers. Should two states have one key, one of them is
-    # left out of the sum, which is then still a lower bound.
+    # A state's key is the sum of its units' random numbers. Should two states have one key, one of
+    # them is left out of the sum, which is then still a lower bound.
     numbers = torch.randint(2**62, (model.num_hidden,), generator=seeded_generator(0))
     numbers = numbers.to(states.device)
     num_parents = max(1, _MAX_STATES // model.num_hidden)

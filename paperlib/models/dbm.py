@@ -2,15 +2,17 @@
 
     E(v, h1, h2) = - v' W1 h1 - h1' W2 h2 - b' v - a1' h1 - a2' h2
 
-The layers alternate: given h1, the visible units and h2 are independent of each other. A DBM is therefore an RBM, `joint_rbm`,
-whose hidden units are h1 and whose "visible" units are v and h2 together. Everything known about RBMs applies to it, including
-block Gibbs sampling, enumeration of a small h1, and annealing. The new difficulty is that h2 is not observed: neither ln p*(v) nor
-the posterior p(h1, h2 | v) can be computed. Mean field approximates the posterior by independent units, at
-Salakhutdinov & Hinton's fixed points
+The layers alternate: given h1, the visible units and h2 are independent of each other. A DBM is
+therefore an RBM, `joint_rbm`, whose hidden units are h1 and whose "visible" units are v and h2
+together. Everything known about RBMs applies to it, including block Gibbs sampling, enumeration of
+a small h1, and annealing. The new difficulty is that h2 is not observed: neither ln p*(v) nor the
+posterior p(h1, h2 | v) can be computed. Mean field approximates the posterior by independent units,
+at Salakhutdinov & Hinton's fixed points
 
     m1 = s(W1' v + W2 m2 + a1),      m2 = s(W2' m1 + a2),
 
-and provides a lower bound on ln p*(v), or a proposal for importance sampling (RAISE paper, section 5.2).
+and provides a lower bound on ln p*(v), or a proposal for importance sampling (RAISE paper, section
+5.2).
 
 Used in chapter: deep-boltzmann-machines.
 """
@@ -191,7 +193,8 @@ class DBM(UnnormalizedModel):
     def log_unnormalized_joint(self, v: ArrayLike, h2: ArrayLike) -> Tensor:
         """ln sum_h1 exp(-E(v, h1, h2)) in nats; binary `v` [..., D] and `h2` [..., M2] give [...].
 
-        `h2` may also be means from 0 to 1: with their entropy added it is the bound of `log_unnormalized_bound`.
+        `h2` may also be means from 0 to 1: with their entropy added it is the bound of
+        `log_unnormalized_bound`.
         """
         h2 = as_means("h2", h2, self.weights_1, self.num_hidden_2)
         return self._log_unnormalized_joint(self._visible(v), h2)
@@ -219,8 +222,8 @@ class DBM(UnnormalizedModel):
         Returns
         -------
         MeanField
-            Its `warnings` say how many cases have not converged. Every update is the optimum of one layer given the
-            other, so the bound of `log_unnormalized_bound` never falls.
+            Its `warnings` say how many cases have not converged. Every update is the optimum of one
+            layer given the other, so the bound of `log_unnormalized_bound` never falls.
         """
         v = self._visible(v)
         require_shape("v", v, [None, self.num_visible])
@@ -260,7 +263,8 @@ class DBM(UnnormalizedModel):
     ) -> Tensor:
         """Estimate ln p*(v) by importance sampling of h2 from its mean field, with h1 summed out (RAISE paper, section 5.2).
 
-        Arguments, result and errors are those of `DBN.log_unnormalized`. If the mean field of `v` is known, it need not be found again.
+        Arguments, result and errors are those of `DBN.log_unnormalized`. If the mean field of `v`
+        is known, it need not be found again.
         """
         v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)

@@ -4,12 +4,13 @@ With hidden layers h^1 ... h^L, Salakhutdinov & Murray (2008), eq. 21 and the en
 
     p(v, h^1, ..., h^L) = p(v | h^1) p(h^1 | h^2) ... p(h^{L-2} | h^{L-1}) p(h^{L-1}, h^L)
 
-The last factor is the joint distribution of the top RBM. Each of the others is a conditional (eq. 6) of the RBM from which
-that layer was learned. The recognition distribution goes the other way,
+The last factor is the joint distribution of the top RBM. Each of the others is a conditional (eq.
+6) of the RBM from which that layer was learned. The recognition distribution goes the other way,
 
     Q(h^1, ..., h^{L-1} | v) = Q(h^1 | v) Q(h^2 | h^1) ... Q(h^{L-1} | h^{L-2}),
 
-where each factor is the upward conditional of that layer's RBM (eq. 5). It is the true posterior only if the weights are tied.
+where each factor is the upward conditional of that layer's RBM (eq. 5). It is the true posterior
+only if the weights are tied.
 
 Used in chapter: deep-belief-networks.
 """
@@ -52,8 +53,9 @@ class DBN(UnnormalizedModel):
     Parameters
     ----------
     layers : sequence of RBM
-        From the data upwards: `layers[0]` joins v and h^1, `layers[-1]` is the top RBM over h^{L-1} and h^L. The hidden
-        units of each are the visible units of the next. A single RBM is a DBN whose Q has no layers to draw.
+        From the data upwards: `layers[0]` joins v and h^1, `layers[-1]` is the top RBM over h^{L-1}
+        and h^L. The hidden units of each are the visible units of the next. A single RBM is a DBN
+        whose Q has no layers to draw.
 
     Raises
     ------
@@ -153,8 +155,9 @@ class DBN(UnnormalizedModel):
         v : array or Tensor, shape [N, D]
             Binary vectors of any type.
         num_samples : int
-            Draws for each vector. The mean weight is unbiased for p*(v), but its logarithm is too low on average; with a
-            single draw, the logarithm's expectation is the bound of `paperlib.estimators.dbn_lower_bound`.
+            Draws for each vector. The mean weight is unbiased for p*(v), but its logarithm is too
+            low on average; with a single draw, the logarithm's expectation is the bound of
+            `paperlib.estimators.dbn_lower_bound`.
         generator : torch.Generator or int, optional
             Source of randomness; a fresh one by default.
 
@@ -166,7 +169,8 @@ class DBN(UnnormalizedModel):
         Raises
         ------
         InputError
-            If `v` is not binary, is empty or has the wrong width, or `num_samples` is not a whole number of at least 1.
+            If `v` is not binary, is empty or has the wrong width, or `num_samples` is not a whole
+            number of at least 1.
         """
         v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)
@@ -206,12 +210,15 @@ class DBN(UnnormalizedModel):
     def bound_terms(
         self, v: Tensor, num_samples: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """What the variational bound on ln p*(v) of binary `v` [N, D] adds up, eq. 22 to 24, in nats.
+        """What the variational bound on ln p*(v) of binary `v` [N, D] adds up, eq.
+
+        22 to 24, in nats.
 
         Returns
         -------
         log_joint : Tensor, shape [N, num_samples]
-            ln p*(v, h) of draws of h from Q, float64. The entropies of all layers but h^1, which depend on the draw, are included.
+            ln p*(v, h) of draws of h from Q, float64. The entropies of all layers but h^1, which
+            depend on the draw, are included.
         entropy : Tensor, shape [N]
             The entropy of Q(h^1 | v), float64.
         """
@@ -233,7 +240,8 @@ class DBN(UnnormalizedModel):
             values = self._log_joint_unnormalized(
                 [cases.repeat_interleave(num_samples, 0), *states]
             )
-            # The first entropy does not depend on the draw; the others do, and are averaged over the draws.
+            # The first entropy does not depend on the draw; the others do, and are averaged over
+            # the draws.
             log_joint.copy_((values.double() + sum(entropy[1:])).view(-1, num_samples))
             if entropy:
                 first_entropy.copy_(entropy[0][::num_samples])
@@ -265,7 +273,8 @@ class DBN(UnnormalizedModel):
         Raises
         ------
         InputError
-            If `hidden` has the wrong number of layers, a layer has the wrong width, or a value is neither 0 nor 1.
+            If `hidden` has the wrong number of layers, a layer has the wrong width, or a value is
+            neither 0 nor 1.
         """
         return self._log_joint_unnormalized(self._states(v, hidden))
 
@@ -290,9 +299,12 @@ class DBN(UnnormalizedModel):
     def generate(
         self, top_visible: ArrayLike, generator: torch.Generator | int, mean: bool = False
     ) -> Tensor:
-        """Visible vectors drawn from given binary states of h^{L-1}, layer by layer (eq. 6); [..., M_{L-1}] to [..., D].
+        """Visible vectors drawn from given binary states of h^{L-1}, layer by layer (eq.
 
-        With `mean`, the lowest layer gives probabilities instead of draws, as is usual for showing images.
+        6); [..., M_{L-1}] to [..., D].
+
+        With `mean`, the lowest layer gives probabilities instead of draws, as is usual for showing
+        images.
         """
         state = as_bits("top_visible", top_visible, self.top.weights, self.top.num_visible)
         return self._generate(state, resolve_generator(generator, self.device), mean)
@@ -322,7 +334,8 @@ class DBN(UnnormalizedModel):
         generator : torch.Generator or int
             Source of randomness.
         mean : bool
-            As in `generate`; for a single RBM, too, it gives probabilities of the visible units after the last step.
+            As in `generate`; for a single RBM, too, it gives probabilities of the visible units
+            after the last step.
 
         Raises
         ------

@@ -31,7 +31,8 @@ def sum_over_states(
 ) -> Tensor:
     """b'v + ln sum over h of e^{v' W h + mass(h)} for rows `v` [N, D], float64 [N]; `states` are all states of h, counting upwards.
 
-    With h cut into two halves, e^{v' W h} is a product of two tables, and the sum over one half is a matrix product.
+    With h cut into two halves, e^{v' W h} is a product of two tables, and the sum over one half is
+    a matrix product.
     """
     width = states.shape[1]
     first, second = all_states(width // 2), all_states(width - width // 2)
@@ -47,7 +48,8 @@ def sum_over_states(
         shifts = [part.amax(1, keepdim=True) for part in (left, right)]
         sums = (((left - shifts[0]).exp() @ table) * (right - shifts[1]).exp()).sum(1)
         log_sums = sums.log() + largest + (shifts[0] + shifts[1]).squeeze(1)
-        # The largest entries of the two tables need not occur together: where the sum nearly vanishes, it is taken in logarithms.
+        # The largest entries of the two tables need not occur together: where the sum nearly
+        # vanishes, it is taken in logarithms.
         small = sums < _SMALLEST
         if bool(small.any()):
             log_sums[small] = (inputs[small] @ states.T + masses).logsumexp(1)

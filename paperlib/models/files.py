@@ -1,8 +1,9 @@
 """Model files of three formats, `.safetensors`, `.npz` and `.mat`: named arrays in, named arrays out. Nothing is ever unpickled.
 
-A `.safetensors` file of ours carries a checksum of its contents, which is verified when the file is read: a single flipped bit is
-noticed. Files without one (older files of ours, or files from elsewhere) are read without this check.
-Files of other programs are read by the package `boltzmann_likelihood`.
+A `.safetensors` file of ours carries a checksum of its contents, which is verified when the file is
+read: a single flipped bit is noticed. Files without one (older files of ours, or files from
+elsewhere) are read without this check. Files of other programs are read by the package
+`boltzmann_likelihood`.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ def read_safetensors(source: Path | bytes) -> dict[str, Tensor]:
     if not storage.is_file(source):
         raise InputError(f"path: expected a model file, found none at {source}")
     with _opened(source) as stored:
-        # Copies, because the file's own buffers are unaligned, which makes matrix products round differently.
+        # Copies, because the file's own buffers are unaligned, which makes matrix products round
+        # differently.
         tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
         metadata = stored.metadata() or {}
     expected = metadata.pop(_CHECKSUM, None)

@@ -1,9 +1,9 @@
 """Importance sampling of ln p*(v) in models whose hidden units cannot be summed out.
 
 With hidden states h drawn from a proposal Q(h | v), the mean of p*(v, h) / Q(h | v) is an unbiased
-estimate of p*(v), but its logarithm is too low on average (RAISE paper, sections 5.2 and 5.3). A DBM
-uses mean field as its proposal, and a DBN its recognition distribution. Where the weights vary too much,
-`paperlib.annealing.PosteriorPath` leads from Q to the posterior.
+estimate of p*(v), but its logarithm is too low on average (RAISE paper, sections 5.2 and 5.3). A
+DBM uses mean field as its proposal, and a DBN its recognition distribution. Where the weights vary
+too much, `paperlib.annealing.PosteriorPath` leads from Q to the posterior.
 
 Used in chapter: deep-boltzmann-machines.
 """
@@ -24,7 +24,10 @@ _BLOCK = 5_000
 
 
 class Proposal(ABC):
-    """Q(h | v) for fixed test vectors, layer by layer, and the ln p*(v, h) that it approximates. `hidden` has one [rows, M_l] for each layer."""
+    """Q(h | v) for fixed test vectors, layer by layer, and the ln p*(v, h) that it approximates.
+
+    `hidden` has one [rows, M_l] for each layer.
+    """
 
     num_layers: int
 

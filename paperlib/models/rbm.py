@@ -1,12 +1,14 @@
 """The restricted Boltzmann machine (RBM): a bipartite undirected model of binary vectors.
 
-With visible units `v` in {0, 1}^D and hidden units `h` in {0, 1}^M, Salakhutdinov & Murray (2008), eq. 1-6:
+With visible units `v` in {0, 1}^D and hidden units `h` in {0, 1}^M, Salakhutdinov & Murray (2008),
+eq. 1-6:
 
     E(v, h) = - v' W h - b' v - a' h,        p(v, h) = exp(-E(v, h)) / Z
 
-Given one layer, the units of the other are independent, so that one layer can be summed out in closed form
-and a Gibbs step updates a whole layer at once. The RAISE paper calls the visible biases `a` and the hidden
-biases `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the confusion.
+Given one layer, the units of the other are independent, so that one layer can be summed out in
+closed form and a Gibbs step updates a whole layer at once. The RAISE paper calls the visible biases
+`a` and the hidden biases `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the
+confusion.
 
 Used in chapter: restricted-boltzmann-machines.
 """
@@ -35,7 +37,8 @@ from paperlib.validation import ArrayLike, as_bits, as_float_tensor, as_means, p
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
-# Inputs to visible units that are made together, 8 MiB in float64, of a multiple of so many hidden units, which are added up together.
+# Inputs to visible units that are made together, 8 MiB in float64, of a multiple of so many hidden
+# units, which are added up together.
 _FLIPPED_INPUTS, _COLUMNS = 2**20, 32
 # Floating-point types that each file format can hold.
 _NUMPY_FILE_TYPES = {
@@ -64,10 +67,11 @@ class RBM(TwoLayers, UnnormalizedModel):
     Notes
     -----
     Parameters keep the device and the floating-point type of `weights` (integers become float64,
-    half precision becomes float32); every method returns tensors of the same kind. The parameters are
-    copies, so that a model stays what it was while its source is trained on; gradients flow through. Every method takes states
-    as numbers of any type: bytes from `binarize`, booleans, numpy arrays, lists. Their values are 0 and 1, or an `InputError`
-    says which are not. `hidden_probs` and `visible_probs` also take means, from 0 to 1.
+    half precision becomes float32); every method returns tensors of the same kind. The parameters
+    are copies, so that a model stays what it was while its source is trained on; gradients flow
+    through. Every method takes states as numbers of any type: bytes from `binarize`, booleans,
+    numpy arrays, lists. Their values are 0 and 1, or an `InputError` says which are not.
+    `hidden_probs` and `visible_probs` also take means, from 0 to 1.
 
     Examples
     --------
@@ -113,12 +117,17 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """E(v, h) in nats, eq. 1; binary `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        """E(v, h) in nats, eq.
+
+        1; binary `v` [..., D] and `h` [..., M] broadcast over their leading dimensions.
+        """
         v, h = self._visible(v), self._hidden(h)
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
-        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; binary `v` [..., D] gives [...] (eq. 2, numerator).
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; binary `v` [..., D] gives [...] (eq.
+
+        2, numerator).
 
         It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
         """
@@ -157,7 +166,8 @@ class RBM(TwoLayers, UnnormalizedModel):
     def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
         """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
 
-        A flip changes the inputs of the visible units by one column of the weights, so that no product is needed for each state.
+        A flip changes the inputs of the visible units by one column of the weights, so that no
+        product is needed for each state.
         """
         h = self._hidden(h)
         flips = 1 - 2 * h
@@ -231,17 +241,19 @@ class RBM(TwoLayers, UnnormalizedModel):
         Parameters
         ----------
         path : path
-            `.safetensors`, `.npz` (weights, visible_bias, hidden_bias) or `.mat` (vishid, visbiases, hidbiases).
+            `.safetensors`, `.npz` (weights, visible_bias, hidden_bias) or `.mat` (vishid,
+            visbiases, hidbiases).
         metadata : mapping of str to str, optional
             Stored in the file; `.safetensors` only.
         dtype : torch.dtype, optional
-            Storage type, for example torch.float16 to halve the size. Loading then gives the rounded model.
+            Storage type, for example torch.float16 to halve the size. Loading then gives the
+            rounded model.
 
         Raises
         ------
         InputError
-            If the suffix is another, the format has no room for metadata or cannot hold `dtype`, or a
-            parameter overflows `dtype`.
+            If the suffix is another, the format has no room for metadata or cannot hold `dtype`, or
+            a parameter overflows `dtype`.
         """
         path = Path(path)
         if path.suffix == ".safetensors":

@@ -25,10 +25,10 @@ from paperlib.validation import as_float_tensor, require_shape
 class TensorModel:
     """A model whose parameters are a few named tensors, all of one floating-point type and on one device.
 
-    A subclass lists them in `tensor_names`, in the order of its constructor's arguments, if it takes
-    no other arguments. A subclass such as DBN, with any number of layers, defines `tensors` and
-    `from_tensors` instead. Type, device, checksum and files follow from these. `called` is the name
-    of such a model in error messages.
+    A subclass lists them in `tensor_names`, in the order of its constructor's arguments, if it
+    takes no other arguments. A subclass such as DBN, with any number of layers, defines `tensors`
+    and `from_tensors` instead. Type, device, checksum and files follow from these. `called` is the
+    name of such a model in error messages.
     """
 
     called: ClassVar[str]
@@ -128,14 +128,14 @@ class TensorModel:
     ) -> Self:
         """The same model on another device, or in single or double precision.
 
-        It takes what `torch.nn.Module.to` takes: a device, a type, both in this order, or a tensor that
-        has both; or `device=` and `dtype=`. Unlike a module, the model stays as it was.
+        It takes what `torch.nn.Module.to` takes: a device, a type, both in this order, or a tensor
+        that has both; or `device=` and `dtype=`. Unlike a module, the model stays as it was.
 
         Raises
         ------
         InputError
-            If the type is neither torch.float32 nor torch.float64: no estimator works in half precision.
-            If there is no such device, or an argument is none of these.
+            If the type is neither torch.float32 nor torch.float64: no estimator works in half
+            precision. If there is no such device, or an argument is none of these.
 
         Examples
         --------
@@ -184,7 +184,8 @@ class TensorModel:
         metadata : mapping of str to str, optional
             Stored in the file.
         dtype : torch.dtype, optional
-            Storage type, for example torch.float16 to halve the size. Loading then gives the rounded model.
+            Storage type, for example torch.float16 to halve the size. Loading then gives the
+            rounded model.
 
         Raises
         ------
@@ -208,8 +209,8 @@ class TensorModel:
         Raises
         ------
         InputError
-            If the file is missing, damaged or of another format, its arrays are not exactly those of such
-            a model, or `dtype` is another type.
+            If the file is missing, damaged or of another format, its arrays are not exactly those
+            of such a model, or `dtype` is another type.
         """
         path = Path(path)
         arrays = cls._read(path)

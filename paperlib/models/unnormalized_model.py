@@ -1,4 +1,7 @@
-"""What annealing, enumeration and `boltzmann_likelihood.evaluation` ask of a model. A new kind of model answers these questions."""
+"""What annealing, enumeration and `boltzmann_likelihood.evaluation` ask of a model.
+
+A new kind of model answers these questions.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,16 @@ if TYPE_CHECKING:
 class UnnormalizedModel(TensorModel, ABC):
     """A model of binary vectors v that knows p*(v) = Z p(v), or estimates it.
 
-    A subclass defines the four abstract members. The other answers are those of an RBM with binary units, and a subclass replaces what is
-    different.
+    A subclass defines the four abstract members. The other answers are those of an RBM with binary
+    units, and a subclass replaces what is different.
 
     Attributes
     ----------
     bound_is_proven : bool
         Whether `variational_bound` lies below ln p*(v) for certain, not only on average over draws.
     draws_once_for_raise : bool
-        Whether RAISE starts each chain from a single draw of hidden units, and so loses what few draws lose.
+        Whether RAISE starts each chain from a single draw of hidden units, and so loses what few
+        draws lose.
     """
 
     bound_is_proven: ClassVar[bool] = True
@@ -86,7 +90,8 @@ class UnnormalizedModel(TensorModel, ABC):
     def largest_rounding(self) -> float:
         """How far rounding can move ln p*(v) or ln Z in float64, in nats.
 
-        No sum has more terms than there are units, and each unit adds ln 2 at most to what the parameters add.
+        No sum has more terms than there are units, and each unit adds ln 2 at most to what the
+        parameters add.
         """
         return self.num_units * 2.0**-53 * (self.sum_of_parameters + self.num_units)
 
@@ -130,7 +135,8 @@ class UnnormalizedModel(TensorModel, ABC):
         self, rows: Tensor, num_samples: int = 1, generator: torch.Generator | int | None = None
     ) -> Tensor:
         """ln p*(v) of any number of rows [N, D], float64 [N] on the CPU, in nats; from so many draws each where it is an estimate."""
-        # Written in place: keeping small results between large blocks that come and go would leave gigabytes of holes in memory.
+        # Written in place: keeping small results between large blocks that come and go would leave
+        # gigabytes of holes in memory.
         if generator is not None:
             # Once, since all blocks together have one stream of random numbers.
             generator = resolve_generator(generator, self.device)

@@ -1,11 +1,12 @@
 """Expectation maximisation for binary sparse coding, with the exact posterior or with mean field (sections 19.2 and 19.4.4).
 
-Both steps climb the same bound, the sum of L(v, theta, q) over the training vectors (eq. 19.8; Neal & Hinton's view of EM):
+Both steps climb the same bound, the sum of L(v, theta, q) over the training vectors (eq. 19.8; Neal
+& Hinton's view of EM):
 
-- E-step: q is the posterior, found by enumeration, or the best factorial q, found by `mean_field`. The M-step
-  needs only the means E[h] and the second moments E[h h'] of it.
-- M-step: the maximum over b, W and beta for this q, in closed form: the logits of the average means, the least-squares weights and
-  the residual variances.
+- E-step: q is the posterior, found by enumeration, or the best factorial q, found by `mean_field`.
+  The M-step needs only the means E[h] and the second moments E[h h'] of it.
+- M-step: the maximum over b, W and beta for this q, in closed form: the logits of the average
+  means, the least-squares weights and the residual variances.
 
 With the exact posterior the bound touches ln p(v) after every E-step, and EM climbs the likelihood.
 With mean field it climbs the bound, which also rises when the model makes its posterior easier to
@@ -42,14 +43,16 @@ def learn_sparse_coding(
     num_rounds : int
         Number of rounds.
     factorial : bool
-        Whether q is the mean-field approximation, started from the previous round's means, instead of the exact posterior.
+        Whether q is the mean-field approximation, started from the previous round's means, instead
+        of the exact posterior.
 
     Returns
     -------
     BinarySparseCoding
         The model after the last M-step.
     list of float
-        The bound per vector after every E-step, in nats; with the exact posterior, this is the log-likelihood. It never falls.
+        The bound per vector after every E-step, in nats; with the exact posterior, this is the
+        log-likelihood. It never falls.
 
     Examples
     --------

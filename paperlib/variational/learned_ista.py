@@ -1,12 +1,14 @@
 """ISTA for sparse coding, and the network that is ISTA with learned parameters (Gregor & LeCun 2010).
 
-ISTA is gradient descent on the quadratic part of the sparse coding energy, followed by a soft threshold:
+ISTA is gradient descent on the quadratic part of the sparse coding energy, followed by a soft
+threshold:
 
     h <- soft(h - W'(W h - v + b) / L, lambda / (beta L)),       L the largest eigenvalue of W'W
 
-With terms collected, h <- soft((v - b) B + h S, t) with B = W / L, S = I - W'W / L and t = lambda / (beta L). Stopped after K steps, it is
-a network of K layers that all have the same weights. LISTA learns B, S and one threshold per unit, so that these few layers come as close
-as possible to the codes that many layers would give. Used in chapter: learned-inference.
+With terms collected, h <- soft((v - b) B + h S, t) with B = W / L, S = I - W'W / L and t = lambda /
+(beta L). Stopped after K steps, it is a network of K layers that all have the same weights. LISTA
+learns B, S and one threshold per unit, so that these few layers come as close as possible to the
+codes that many layers would give. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """ln Z of an RBM from the means of single units: naive mean field, and the Thouless-Anderson-Palmer (TAP) corrections to it.
 
-Neither samples or follows a path. Each replaces the model's distribution by something with few parameters, and evaluates a free energy
-there. Section 6 of Salakhutdinov & Murray (2008) names them among the alternatives to AIS, and says that they are inaccurate.
+Neither samples or follows a path. Each replaces the model's distribution by something with few
+parameters, and evaluates a free energy there. Section 6 of Salakhutdinov & Murray (2008) names them
+among the alternatives to AIS, and says that they are inaccurate.
 
-*TAP* corrects mean field for how units respond to each other. With the means held fixed, the free energy is expanded in the weights
-(Plefka 1982; Georges & Yedidia 1991). For two layers of units in {0, 1}, with means m, variances s = m (1 - m) and third central moments
-k = m (1 - m) (1 - 2 m),
+*TAP* corrects mean field for how units respond to each other. With the means held fixed, the free
+energy is expanded in the weights (Plefka 1982; Georges & Yedidia 1991). For two layers of units in
+{0, 1}, with means m, variances s = m (1 - m) and third central moments k = m (1 - m) (1 - 2 m),
 
     ln Z = entropies + b' m_v + a' m_h + m_v' W m_h + 1/2 s_v' W^2 s_h + 1/6 k_v' W^3 k_h + ...,
 
-where powers of W are elementwise (Gabrie, Tramel & Krzakala 2015, eq. 6 and 7). The first order is naive mean field, and `tap_log_z` ends
-with the second. Higher orders are no longer bounds. Loops of the graph first matter in the terms of fourth order.
+where powers of W are elementwise (Gabrie, Tramel & Krzakala 2015, eq. 6 and 7). The first order is
+naive mean field, and `tap_log_z` ends with the second. Higher orders are no longer bounds. Loops of
+the graph first matter in the terms of fourth order.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from paperlib.validation import is_number, require_count
 
 _Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
 
-# Number of mean-field optima from which the other approximations start, in addition to means of one half.
+# Number of mean-field optima from which the other approximations start, in addition to means of one
+# half.
 _OPTIMA_AS_STARTS = 3
 # Share of the old means in the new ones.
 _DAMPING = 0.9
@@ -46,8 +49,8 @@ class LogZApproximation:
     value : float
         The approximation of ln Z, in nats.
     kind : str
-        "lower bound" or "upper bound" if it is proven to be one, whether or not the computation converged; "approximation" if it may err on
-        either side.
+        "lower bound" or "upper bound" if it is proven to be one, whether or not the computation
+        converged; "approximation" if it may err on either side.
     converged : bool
         Whether the computation converged. An "approximation" that did not converge means little.
     iterations : int
@@ -76,13 +79,15 @@ class LogZApproximation:
 def mean_field_log_z(rbm: RBM) -> LogZApproximation:
     """The naive mean-field bound on ln Z, the largest of many local optima.
 
-    Units are treated as independent. For any means this is a lower bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z in place
-    of p(v)). `log_z_lower_bound` also tries a sum over states, which is often better.
+    Units are treated as independent. For any means this is a lower bound (chapter 19 of Goodfellow,
+    Bengio & Courville, eq. 19.7, for Z in place of p(v)). `log_z_lower_bound` also tries a sum over
+    states, which is often better.
 
     Parameters
     ----------
     rbm : RBM
-        The model; computed in float64. The search starts at random hidden states of every density, each unit on alone, all on, and all off.
+        The model; computed in float64. The search starts at random hidden states of every density,
+        each unit on alone, all on, and all off.
 
     Raises
     ------
@@ -118,7 +123,8 @@ def tap_log_z(
     Parameters
     ----------
     rbm : RBM
-        The model; computed in float64. The search starts at means of one half, and at the best optima of mean field.
+        The model; computed in float64. The search starts at means of one half, and at the best
+        optima of mean field.
     max_iterations : int
         Maximum number of updates of both layers.
     tolerance : float
@@ -127,7 +133,8 @@ def tap_log_z(
     Returns
     -------
     LogZApproximation
-        For the fixed point with the largest value; if none was reached, for the start that came nearest to one, with `converged` False.
+        For the fixed point with the largest value; if none was reached, for the start that came
+        nearest to one, with `converged` False.
 
     Raises
     ------
@@ -136,8 +143,9 @@ def tap_log_z(
 
     Notes
     -----
-    The expansion assumes weights that are small compared with those of a trained model. With strong weights, the equations may have no fixed
-    point that the iteration reaches, and the value at a fixed point may lie on either side of ln Z.
+    The expansion assumes weights that are small compared with those of a trained model. With strong
+    weights, the equations may have no fixed point that the iteration reaches, and the value at a
+    fixed point may lie on either side of ln Z.
 
     Examples
     --------
@@ -192,8 +200,10 @@ def best_fixed_point(
 ) -> LogZApproximation:
     """The best fixed point of two updates that take turns, each from the old values and those of the other side.
 
-    `damping` is the share of the old values in the new ones. Starts, [N, ...], move together, each until its own updates without damping change nothing by more than the tolerance. `evaluate` gives
-    ln Z [N] and the means of both layers. Without a fixed point, the start that came nearest to one is returned.
+    `damping` is the share of the old values in the new ones. Starts, [N, ...], move together, each
+    until its own updates without damping change nothing by more than the tolerance. `evaluate`
+    gives ln Z [N] and the means of both layers. Without a fixed point, the start that came nearest
+    to one is returned.
     """
     require_tolerance(tolerance)
     first, second = first.clone(), second.clone()

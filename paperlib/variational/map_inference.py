@@ -1,12 +1,15 @@
 """MAP inference and learning of sparse coding: minimise the energy over codes and dictionary in turn (section 19.3).
 
-If q is a point mass at h, the evidence lower bound is ln p(v, h) up to a constant, so maximising it over q is MAP inference and
-maximising it over W is regression on the codes. Both problems are convex, and both are solved here one coordinate at a time:
+If q is a point mass at h, the evidence lower bound is ln p(v, h) up to a constant, so maximising it
+over q is MAP inference and maximising it over W is regression on the codes. Both problems are
+convex, and both are solved here one coordinate at a time:
 
-- Code i, with all others fixed: the residual r = v - b - sum_{j != i} W_j h_j contributes W_i' r, and the absolute value in the
-  energy pulls this towards zero by lambda / beta: h_i = soft(W_i' r, lambda / beta) / norm(W_i)^2, which is exactly zero in a whole interval.
-- Column i, with all others fixed and norm(W_i) <= 1: the least-squares column, scaled back to length 1 if it is longer. The
-  constraint is needed: without it, ever smaller codes and larger columns would lower the energy without end.
+- Code i, with all others fixed: the residual r = v - b - sum_{j != i} W_j h_j contributes W_i' r,
+  and the absolute value in the energy pulls this towards zero by lambda / beta: h_i = soft(W_i' r,
+  lambda / beta) / norm(W_i)^2, which is exactly zero in a whole interval.
+- Column i, with all others fixed and norm(W_i) <= 1: the least-squares column, scaled back to
+  length 1 if it is longer. The constraint is needed: without it, ever smaller codes and larger
+  columns would lower the energy without end.
 
 No step can raise the energy. Used in chapter: inference-as-optimisation.
 """
@@ -127,7 +130,8 @@ def learn_dictionary(
     Raises
     ------
     InputError
-        If fewer than `num_hidden` visible vectors differ from their mean, or a number is out of range.
+        If fewer than `num_hidden` visible vectors differ from their mean, or a number is out of
+        range.
 
     Examples
     --------

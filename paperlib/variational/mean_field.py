@@ -1,21 +1,25 @@
 """Mean field for binary sparse coding: the best factorial q, by fixed-point equations (section 19.4.1 of Goodfellow et al. 2016).
 
-q(h | v) = prod_i q(h_i | v) has one number per hidden unit, its mean m_i. The evidence lower bound (eq. 19.36) is concave in each m_i
-alone, with its maximum where
+q(h | v) = prod_i q(h_i | v) has one number per hidden unit, its mean m_i. The evidence lower bound
+(eq. 19.36) is concave in each m_i alone, with its maximum where
 
-    m_i = s(b_i + (v - sum_{j != i} W_j m_j)' beta W_i - W_i' beta W_i / 2)                (19.45 or 19.44):
+    m_i = s(b_i + (v - sum_{j != i} W_j m_j)' beta W_i - W_i' beta W_i / 2)                (19.45 or
+    19.44):
 
 each unit encodes what the others have left over. There are two ways to use it:
 
-- One unit at a time (`mean_field`): every update maximises the bound over its unit, so the bound never falls.
-- All units at once (`block_mean_field`): every unit responds to the *old* values of the others, so that two units that explain the same
-  thing switch on together, then off together. Damping goes only part of the way, m <- (1 - step) m + step m*. Near a fixed point m,
-  this multiplies errors by the matrix I - step (I + D C), where C is W' beta W without its diagonal and
-  D = diag(m_i (1 - m_i)). At a maximum of the bound, all eigenvalues of I + D C are positive, and errors shrink if and only if `step` is
-  below two over the largest one, the value that `largest_stable_step` computes. Aligned units that are in doubt make this eigenvalue large.
+- One unit at a time (`mean_field`): every update maximises the bound over its unit, so the bound
+  never falls.
+- All units at once (`block_mean_field`): every unit responds to the *old* values of the others, so
+  that two units that explain the same thing switch on together, then off together. Damping goes
+  only part of the way, m <- (1 - step) m + step m*. Near a fixed point m, this multiplies errors by
+  the matrix I - step (I + D C), where C is W' beta W without its diagonal and D = diag(m_i (1 -
+  m_i)). At a maximum of the bound, all eigenvalues of I + D C are positive, and errors shrink if
+  and only if `step` is below two over the largest one, the value that `largest_stable_step`
+  computes. Aligned units that are in doubt make this eigenvalue large.
 
-If unsure, use `mean_field`. Blocks pay only where one matrix product for all units is much cheaper than one per unit.
-Used in chapter: inference-as-optimisation.
+If unsure, use `mean_field`. Blocks pay only where one matrix product for all units is much cheaper
+than one per unit. Used in chapter: inference-as-optimisation.
 """
 
 from __future__ import annotations
@@ -178,7 +182,8 @@ def block_mean_field(
 def largest_stable_step(model: BinarySparseCoding, means: Tensor) -> Tensor:
     """The step below which damped block updates are attracted to the fixed point `means`; [..., M] gives [...].
 
-    It holds at maxima of the bound; at other fixed points no step is small enough. Values above 1 mean that no damping is needed.
+    It holds at maxima of the bound; at other fixed points no step is small enough. Values above 1
+    mean that no damping is needed.
 
     Examples
     --------

@@ -1,11 +1,12 @@
 """Recognition networks: inference as a function of v, learned once for all v (section 19.5 of Goodfellow et al. 2016).
 
-Mean field solves an optimisation problem for every v. A recognition network maps v to the solution, or to a guess at it, in one
-pass; its parameters are shared by all v ("amortised" inference). The gap between the bound and ln p(v) then has two
-parts: the gap of the best q in the family, and the gap between the network and that best q.
+Mean field solves an optimisation problem for every v. A recognition network maps v to the solution,
+or to a guess at it, in one pass; its parameters are shared by all v ("amortised" inference). The
+gap between the bound and ln p(v) then has two parts: the gap of the best q in the family, and the
+gap between the network and that best q.
 
-`Network` is the plain feed-forward network used for all recognition models here, and `ascend` the plain Adam used for all objectives.
-Used in chapter: learned-inference.
+`Network` is the plain feed-forward network used for all recognition models here, and `ascend` the
+plain Adam used for all objectives. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Network:
     widths : sequence of int
         Numbers of units from input to output; two widths make one affine layer.
     generator : torch.Generator or int
-        Source of the initial weights, which are normal with variance one over the number of inputs. Biases start at zero.
+        Source of the initial weights, which are normal with variance one over the number of inputs.
+        Biases start at zero.
 
     Raises
     ------
@@ -84,7 +86,8 @@ def ascend(
     Parameters
     ----------
     parameters : sequence of Tensor
-        Leaves that require gradients; changed in place. A leaf that the objective does not use stays as it is.
+        Leaves that require gradients; changed in place. A leaf that the objective does not use
+        stays as it is.
     objective : callable
         Returns a scalar.
     num_steps : int

@@ -2,8 +2,9 @@
 
     p(h_i = 1) = s(a_i),        p(v_d = 1 | h) = s(b_d + sum_i W_di h_i)
 
-All arrows point down. Drawing from the model takes one pass, and ln p(v, h) is a sum. Given v, however, all hidden units depend on each
-other, so the posterior and ln p(v) need sums over 2^M states. These sums are computed term by term here, which limits M.
+All arrows point down. Drawing from the model takes one pass, and ln p(v, h) is a sum. Given v,
+however, all hidden units depend on each other, so the posterior and ln p(v) need sums over 2^M
+states. These sums are computed term by term here, which limits M.
 
 Used in chapter: learned-inference.
 """
@@ -79,7 +80,8 @@ class SigmoidBeliefNet(TwoLayers):
         v = as_state_rows("v", v, self.weights, self.num_visible)
         states = all_states(self.num_hidden).to(self.weights)
         logits = states @ self.weights.T + self.visible_bias
-        # One matrix product for all pairs; the part that does not depend on v is computed once per state.
+        # One matrix product for all pairs; the part that does not depend on v is computed once per
+        # state.
         by_state = bernoulli_log_prob(states, self.hidden_bias) - softplus(logits).sum(-1)
         return v @ logits.T + by_state
 

@@ -1,15 +1,19 @@
 """Sparse coding: a visible vector is a sum of a few columns of a dictionary, plus Gaussian noise.
 
-Two directed models that share eq. 19.15 of Goodfellow, Bengio & Courville (2016) and differ in the prior of the code h::
+Two directed models that share eq. 19.15 of Goodfellow, Bengio & Courville (2016) and differ in the
+prior of the code h::
 
-    binary:   p(h_i = 1) = s(b_i),  h in {0, 1}^M        p(v | h) = N(v; W h, diag(1 / beta))        eq. 19.19 and 19.20
-    Laplace:  p(h_i) = (lambda / 2) exp(-lambda abs(h_i))   p(v | h) = N(v; W h + b, I / beta)          eq. 19.14 and 19.15
+    binary:   p(h_i = 1) = s(b_i),  h in {0, 1}^M        p(v | h) = N(v; W h, diag(1 / beta))
+    eq. 19.19 and 19.20 Laplace:  p(h_i) = (lambda / 2) exp(-lambda abs(h_i))   p(v | h) = N(v; W h
+    + b, I / beta)          eq. 19.14 and 19.15
 
-Drawing from either is easy, and so is computing p(v, h). The posterior p(h | v) is not: all units of h are parents of the same visible units,
-so that observing v couples every pair of them by -W_i' beta W_j ("explaining away"). The binary model with few hidden units can
-be enumerated, which makes it the place to test every approximation of a posterior against the truth.
+Drawing from either is easy, and so is computing p(v, h). The posterior p(h | v) is not: all units
+of h are parents of the same visible units, so that observing v couples every pair of them by -W_i'
+beta W_j ("explaining away"). The binary model with few hidden units can be enumerated, which makes
+it the place to test every approximation of a posterior against the truth.
 
-Note that b is the bias of the *hidden* units in the binary model and of the *visible* units in the Laplace model, as in the book.
+Note that b is the bias of the *hidden* units in the binary model and of the *visible* units in the
+Laplace model, as in the book.
 
 Used in chapter: inference-as-optimisation.
 """
@@ -100,10 +104,13 @@ class BinarySparseCoding(TwoLayers):
         return self.log_joint_table(v).logsumexp(-1)
 
     def lower_bound(self, v: ArrayLike, means: ArrayLike) -> Tensor:
-        """The evidence lower bound of a factorial q with these means, eq. 19.36; [..., D] and [..., M] give [...].
+        """The evidence lower bound of a factorial q with these means, eq.
 
-        The last term of eq. 19.36 is the expected square of v - W h: the square of its mean, v - W m, plus the variances
-        W_ij^2 m_j (1 - m_j). Means of exactly 0 or 1 are allowed; their entropy is zero.
+        19.36; [..., D] and [..., M] give [...].
+
+        The last term of eq. 19.36 is the expected square of v - W h: the square of its mean, v - W
+        m, plus the variances W_ij^2 m_j (1 - m_j). Means of exactly 0 or 1 are allowed; their
+        entropy is zero.
         """
         means = as_states("means", means, self.weights, self.num_hidden)
         entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
@@ -112,10 +119,13 @@ class BinarySparseCoding(TwoLayers):
         return prior + entropy + self.log_likelihood(v, means) - 0.5 * spread
 
     def conditional_logits(self, v: ArrayLike, others: ArrayLike) -> Tensor:
-        """The argument of the sigmoid in eq. 19.44, for every unit given the values `others` [..., M] of all the others.
+        """The argument of the sigmoid in eq.
 
-        With binary values, it is the logit of p(h_i = 1) given v and all other units, which Gibbs sampling needs; with means, it is the logit
-        of the mean-field fixed point. Entry i does not depend on entry i of `others`.
+        19.44, for every unit given the values `others` [..., M] of all the others.
+
+        With binary values, it is the logit of p(h_i = 1) given v and all other units, which Gibbs
+        sampling needs; with means, it is the logit of the mean-field fixed point. Entry i does not
+        depend on entry i of `others`.
         """
         v = self._visible(v)
         others = as_states("others", others, self.weights, self.num_hidden)
@@ -149,14 +159,16 @@ class LaplaceSparseCoding(TwoLayers):
     visible_bias : array or Tensor, shape [D]
         The biases b.
     rate : float
-        lambda, positive: the larger it is, the sparser the codes of `paperlib.variational.map_codes`.
+        lambda, positive: the larger it is, the sparser the codes of
+        `paperlib.variational.map_codes`.
     precision : float
         beta, positive: one over the variance of the noise.
 
     Raises
     ------
     InputError
-        If a shape does not fit, a number is NaN or infinite, or the rate or the precision is not positive.
+        If a shape does not fit, a number is NaN or infinite, or the rate or the precision is not
+        positive.
 
     Examples
     --------

@@ -1,11 +1,17 @@
-"""The variational autoencoder with Bernoulli pixels (Kingma & Welling 2014; Rezende et al. 2014), and three ways to evaluate ln p(v).
+"""The variational autoencoder with Bernoulli pixels (Kingma & Welling 2014; Rezende et al.
 
-    p(z) = N(z; 0, I),     p(v | z) = prod_d Bernoulli(v_d; s(decoder(z)_d)),     q(z | v) = N(z; mean(v), diag(width(v)^2))
+2014), and three ways to evaluate ln p(v).
+
+    p(z) = N(z; 0, I),     p(v | z) = prod_d Bernoulli(v_d; s(decoder(z)_d)),     q(z | v) = N(z;
+    mean(v), diag(width(v)^2))
 
 - `log_weights` draws z from q and gives ln w = ln p(v, z) - ln q(z | v).
-- E[ln w] is the evidence lower bound; with z = mean + width * noise, autograd can differentiate through the draw.
-- E[ln((1/K) sum_k w_k)] is the importance weighted bound of Burda, Grosse & Salakhutdinov (2016): it rises with K to ln p(v).
-- `log_prob_on_grid` sums p(v, z) over a grid, which gives the truth for one or two latent dimensions.
+- E[ln w] is the evidence lower bound; with z = mean + width * noise, autograd can differentiate
+  through the draw.
+- E[ln((1/K) sum_k w_k)] is the importance weighted bound of Burda, Grosse & Salakhutdinov (2016):
+  it rises with K to ln p(v).
+- `log_prob_on_grid` sums p(v, z) over a grid, which gives the truth for one or two latent
+  dimensions.
 
 Used in chapter: learned-inference.
 """

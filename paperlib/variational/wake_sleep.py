@@ -2,13 +2,15 @@
 
     q(h_i = 1 | v) = s(c_i + sum_d v_d R_di)
 
-- Wake: v is drawn from the data and h from q(h | v), followed by one step up the gradient of ln p(v, h) in the model's parameters. On
-  average this is a step up the evidence lower bound with the recognition network held fixed.
-- Sleep: (v, h) is dreamt by the model, followed by one step up the gradient of ln q(h | v) in the network's parameters. On average this
-  lowers the mean of KL(p(h | v) || q(h | v)) over dreamt v: the reverse of the divergence in the gap of the bound, and on v other than the data.
+- Wake: v is drawn from the data and h from q(h | v), followed by one step up the gradient of ln
+  p(v, h) in the model's parameters. On average this is a step up the evidence lower bound with the
+  recognition network held fixed.
+- Sleep: (v, h) is dreamt by the model, followed by one step up the gradient of ln q(h | v) in the
+  network's parameters. On average this lowers the mean of KL(p(h | v) || q(h | v)) over dreamt v:
+  the reverse of the divergence in the gap of the bound, and on v other than the data.
 
-Both are delta rules, input times (actual - predicted). Since the sleep and wake steps have different objectives, nothing guarantees
-that the bound rises. Used in chapter: learned-inference.
+Both are delta rules, input times (actual - predicted). Since the sleep and wake steps have
+different objectives, nothing guarantees that the bound rises. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations

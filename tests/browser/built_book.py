@@ -10,7 +10,8 @@ from boltzmann_companion.build.runner import chapters
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
 CHAPTERS = [f"book/{path.stem}" for path in chapters()]
-# Chapters first, so that a page has the same place in each list: pytest then runs all tests of a page one after the other.
+# Chapters first, so that a page has the same place in each list: pytest then runs all tests of a
+# page one after the other.
 PAGES = sorted(parse_toc_yaml(ROOT / "_toc.yml"), key=lambda name: name not in CHAPTERS)
 
 # Of a window, in pixels.

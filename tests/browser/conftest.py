@@ -1,4 +1,7 @@
-"""A headless Chromium, and pages of the built book in it. Needs `make book` first, and Chromium (Debian: `apt-get install chromium`)."""
+"""A headless Chromium, and pages of the built book in it.
+
+Needs `make book` first, and Chromium (Debian: `apt-get install chromium`).
+"""
 
 import shutil
 

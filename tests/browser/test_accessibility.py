@@ -4,7 +4,8 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from built_book import EVERY_PAGE, go, resize, set_aside, switch
 
-# axe's rule of contrast takes minutes on a long page, and thousands of its texts look the same: one of each look is marked.
+# axe's rule of contrast takes minutes on a long page, and thousands of its texts look the same: one
+# of each look is marked.
 MARK_ONE_OF_EACH_LOOK = """() => {
     const seen = new Set(), texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
@@ -53,7 +54,8 @@ def test_structure_names_and_roles(tab, width):
     tab.evaluate(
         "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
     )
-    # Most of a page's elements are what formulas are drawn with. Who listens to the page gets none of it, but MathML instead.
+    # Most of a page's elements are what formulas are drawn with. Who listens to the page gets none
+    # of it, but MathML instead.
     assert tab.locator("mjx-math:not([aria-hidden=true])").count() == 0
     set_aside(tab, "mjx-math")
     rules = {

@@ -8,7 +8,8 @@ import pytest
 from bs4 import BeautifulSoup
 from built_book import EACH_PAGE, PAGES, go, page_path, resize, switch
 
-# A page costs a reader 0.05 seconds for each thousand of its elements, formulas included; the longest chapter has 25,000.
+# A page costs a reader 0.05 seconds for each thousand of its elements, formulas included; the
+# longest chapter has 25,000.
 MOST_ELEMENTS = 40_000
 
 
@@ -17,7 +18,8 @@ MOST_ELEMENTS = 40_000
 def test_page_is_whole(tab, width):
     resize(tab, width)
     assert tab.problems_at_load == []
-    # it is shown in two seconds: counted, since what else the machine does would be measured as well
+    # it is shown in two seconds: counted, since what else the machine does would be measured as
+    # well
     assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
     # formulas: every source element was typeset, none as an error
     sources = tab.locator(".math").count()
@@ -49,7 +51,8 @@ def test_page_is_whole(tab, width):
         assert raw not in text, raw
 
 
-# Formulas of which a part can neither be seen nor scrolled to: wider than a box that cuts off what does not fit.
+# Formulas of which a part can neither be seen nor scrolled to: wider than a box that cuts off what
+# does not fit.
 CLIPPED_FORMULAS = """() => [...document.querySelectorAll('article mjx-container > mjx-math')].filter(formula => {
     const { left, right, width } = formula.getBoundingClientRect();
     for (let box = formula.parentElement; width && box !== document.body; box = box.parentElement) {

@@ -1,4 +1,7 @@
-"""The players in a browser, each in a page of its own. The page's clock stands still unless a test moves it."""
+"""The players in a browser, each in a page of its own.
+
+The page's clock stands still unless a test moves it.
+"""
 
 import pytest
 import torch
@@ -27,7 +30,8 @@ MOMENT = 600
 def tab(new_tab):
     opened = new_tab(400)
     opened.clock.install(time=0)
-    # The clock would run on otherwise, and a busy machine would see a player move between two calls.
+    # The clock would run on otherwise, and a busy machine would see a player move between two
+    # calls.
     opened.clock.pause_at(1_000)
     yield opened
     assert opened.problems == []

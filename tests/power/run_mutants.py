@@ -1,11 +1,13 @@
 """Runs checks in changed copies of the library: `run_mutants.py JOBS FOLDER`, a program of its own for `test_mutation.py`.
 
-Each copy is checked in a fork of this process, which imports what all of them need and nothing of the library: every check sees one
-library from its first import on, and the seconds that torch and numba take to import are spent once.
+Each copy is checked in a fork of this process, which imports what all of them need and nothing of
+the library: every check sees one library from its first import on, and the seconds that torch and
+numba take to import are spent once.
 
-JOBS is a JSON list of {"file", "old", "new", "checks", "options"}. The first copy stays as it is and passes all checks. The others are
-copies of it, so that what Python and numba have compiled once is at hand. What else a check imports of other packages is imported
-here after it, for those that follow.
+JOBS is a JSON list of {"file", "old", "new", "checks", "options"}. The first copy stays as it is
+and passes all checks. The others are copies of it, so that what Python and numba have compiled once
+is at hand. What else a check imports of other packages is imported here after it, for those that
+follow.
 """
 
 import importlib
@@ -87,7 +89,8 @@ def in_a_fork(folder, checks, options):
 
 def copy_of(source, target):
     """A copy that keeps times, by which Python and numba know what they have compiled."""
-    # Another process may be compiling: what it writes under a name for the time being is gone in a moment.
+    # Another process may be compiling: what it writes under a name for the time being is gone in a
+    # moment.
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc.*", "*.tmp*", "tmp*"))
 
 

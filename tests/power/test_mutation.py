@@ -1,4 +1,7 @@
-"""Do the checks notice a wrong library? One place of it is changed in a copy, and the smallest check that must notice has to fail."""
+"""Do the checks notice a wrong library?
+
+One place of it is changed in a copy, and the smallest check that must notice has to fail.
+"""
 
 import json
 import os
@@ -20,7 +23,8 @@ AGREE = "tests/test_kernels.py::test_the_compiled_functions_agree_here"
 class Mutant:
     """A change of one place in a file of the library, and the checks that must notice it.
 
-    `told` says that the comparison of a short walk notices it: the results are then right, but a warning is told.
+    `told` says that the comparison of a short walk notices it: the results are then right, but a
+    warning is told.
     """
 
     name: str
@@ -570,7 +574,8 @@ def test_every_mutant_is_noticed(group, tmp_path):
     command = [sys.executable, str(RUNNER), str(jobs), str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     intact, *answers = json.loads(done.stdout)
-    # The copy passes each of the checks as it is: otherwise a failure of a changed one would prove nothing.
+    # The copy passes each of the checks as it is: otherwise a failure of a changed one would prove
+    # nothing.
     assert intact["status"] == 0, intact["log"]
     assert sorted(intact["passed"]) == sorted({check for m in mutants for check in m.checks})
     assert intact["library"] == str(tmp_path / "intact")

@@ -1,6 +1,9 @@
-"""Do the chapters notice a wrong AIS by their claims? The cells that lead to one are run with the right one and with a wrong one.
+"""Do the chapters notice a wrong AIS by their claims?
 
-The wrong one is off by a thousandth in every increment of the log-weights, far less than any picture shows.
+The cells that lead to one are run with the right one and with a wrong one.
+
+The wrong one is off by a thousandth in every increment of the log-weights, far less than any
+picture shows.
 """
 
 import importlib

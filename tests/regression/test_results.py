@@ -1,6 +1,7 @@
 """The numbers of a fresh run against the committed ones, within the tolerance written beside each column.
 
-`make test` runs the notebooks with `PAPERLIB_FIGURES=_build/fresh` first, so that their results land there.
+`make test` runs the notebooks with `PAPERLIB_FIGURES=_build/fresh` first, so that their results
+land there.
 """
 
 import json

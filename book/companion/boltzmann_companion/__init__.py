@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# Environment variable with the options of `paperlib reproduce` that changed the running chapter's parameters.
+# Environment variable with the options of `paperlib reproduce` that changed the running chapter's
+# parameters.
 SETTINGS = "PAPERLIB_SETTINGS"
 
 # Environment variable with the device for the long runs of the paper profile, if not the CPU.

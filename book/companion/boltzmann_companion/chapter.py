@@ -143,8 +143,8 @@ class Chapter:
     ) -> Record:
         """Write a record and its picture, and show the picture unless it has been shown already.
 
-        The output with the picture carries the record's name in its metadata, so that the page can say where the
-        picture is from. A `plt.show()` that follows has nothing left to show.
+        The output with the picture carries the record's name in its metadata, so that the page can
+        say where the picture is from. A `plt.show()` that follows has nothing left to show.
 
         Parameters
         ----------
@@ -188,13 +188,14 @@ class Chapter:
         claim : str
             A sentence without its full stop.
         holds : truth value, optional
-            Anything that is true or false, for example a tensor with one element; None if it cannot be told.
+            Anything that is true or false, for example a tensor with one element; None if it cannot
+            be told.
 
         Raises
         ------
         AssertionError
-            If it does not hold or cannot be told, although all parameters and settings are the given ones, which are
-            committed.
+            If it does not hold or cannot be told, although all parameters and settings are the
+            given ones, which are committed.
 
         Examples
         --------
@@ -212,7 +213,8 @@ class Chapter:
     def checks(self, claims: Iterable[Check | tuple[str, object]]) -> None:
         """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`.
 
-        With a reader's own parameters, a claim may be about rows that are not there. Then it is said that it cannot be told.
+        With a reader's own parameters, a claim may be about rows that are not there. Then it is
+        said that it cannot be told.
 
         Raises
         ------
@@ -284,14 +286,16 @@ class Chapter:
     def stored(self, name: str) -> Record:
         """The committed record at the papers' size.
 
-        If there is none yet, it shows a sentence that says so, and raises it where its rows are asked for.
+        If there is none yet, it shows a sentence that says so, and raises it where its rows are
+        asked for.
         """
         return Record(load_result(name, "paper") or {"name": name, "profile": "paper"})
 
     def joint_table(self, record: Record, which: str | None = None, **values: Any) -> Table:
         """The rows of this run, and below them those of the committed record at the papers' size.
 
-        The latter are missing in a run at the papers' size, and for a record that was never made at that size.
+        The latter are missing in a run at the papers' size, and for a record that was never made at
+        that size.
 
         Parameters
         ----------
@@ -448,8 +452,8 @@ def _parameters_in(notebook: str) -> dict[str, Any]:
 def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     """Open a chapter: start the clock of its records, set the look of its figures, and compare its parameters with the given ones.
 
-    On digits it also leaves torch one thread: on tensors this small, threads that wait for each other beside other busy
-    processes make a chapter many times slower.
+    On digits it also leaves torch one thread: on tensors this small, threads that wait for each
+    other beside other busy processes make a chapter many times slower.
 
     Parameters
     ----------
@@ -461,8 +465,8 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     Raises
     ------
     InputError
-        If a parameter is missing, not of the kind of the given one or one that the chapter cannot go on with, if there is no such profile,
-        or if its images are not found.
+        If a parameter is missing, not of the kind of the given one or one that the chapter cannot
+        go on with, if there is no such profile, or if its images are not found.
     """
     explain_outputs({})
     use_style()

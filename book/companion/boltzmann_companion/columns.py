@@ -41,7 +41,8 @@ class Column:
     unit : str
         `nats`, `minutes`, `count`, ... ; empty for names.
     tolerance : float or None
-        Largest absolute difference between two runs of the same code with the same seed; None: not compared.
+        Largest absolute difference between two runs of the same code with the same seed; None: not
+        compared.
     """
 
     label: str
@@ -56,7 +57,8 @@ class View:
     Attributes
     ----------
     headings : mapping of str to str or None
-        The columns that it shows, with headings in place of their labels; None: all columns that are filled in.
+        The columns that it shows, with headings in place of their labels; None: all columns that
+        are filled in.
     digits : int or None
         Significant digits, as for `boltzmann_companion.tables.record_table`.
     """

@@ -1,6 +1,7 @@
 """What JupyterLab shows of a chapter: its run open and with captions, what is stored folded and called so, and errors in short.
 
-The page shows what was stored at the papers' size, and folds the small run. Whoever runs the chapter wants to see what the run gives.
+The page shows what was stored at the papers' size, and folds the small run. Whoever runs the
+chapter wants to see what the run gives.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _FOLDED = {
 _CLAIMS = {"checks", "nbval-check-output"}
 # The parameters that the reader of the open chapter has changed.
 _OWN: dict[str, object] = {}
-# These say in a sentence what is wrong, or are the reader's own doing: the lines of the library that lead to them add nothing.
+# These say in a sentence what is wrong, or are the reader's own doing: the lines of the library
+# that lead to them add nothing.
 _EXPLAINED = (InputError, FrozenInstanceError, AssertionError, NameError, KeyboardInterrupt)
 
 
@@ -99,8 +101,8 @@ def _say_stored(info: ExecutionInfo) -> None:
 def _show_caption(result: ExecutionResult) -> None:
     """Show the caption of the figure or table that a cell has made, with the name by which the text refers to it.
 
-    The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the code. No other client does.
-    With settings of the reader's own it says so.
+    The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the
+    code. No other client does. With settings of the reader's own it says so.
     """
     of_cell = (result.info and result.info.cell_meta) or {}
     made = of_cell.get("mystnb", {}).get("figure")
@@ -131,7 +133,8 @@ def explain_outputs(own: Mapping[str, object]) -> None:
     Parameters
     ----------
     own : mapping of str to object
-        The parameters that the reader has changed, which an error may come from: it names what the library was given.
+        The parameters that the reader has changed, which an error may come from: it names what the
+        library was given.
     """
     shell = get_ipython()
     if shell is None:

@@ -1,7 +1,8 @@
 """A scale of log-probabilities of the same test images under better and better models, from no model at all to the best in the book.
 
-Two points of the scale need no training and are computed here: uniform pixels, and independent pixels at the base rates of the training
-images. The others are taken from the records of the chapters that made them.
+Two points of the scale need no training and are computed here: uniform pixels, and independent
+pixels at the base rates of the training images. The others are taken from the records of the
+chapters that made them.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def likelihood_scale(profile: str, images: BinaryImages) -> list[dict[str, str |
     Returns
     -------
     list of dict
-        `model`, `test` in nats, and `bits`, the length in bits of an image in a code made from the model. A model whose record
-        does not exist is left out.
+        `model`, `test` in nats, and `bits`, the length in bits of an image in a code made from the
+        model. A model whose record does not exist is left out.
     """
     averages = {
         "uniform pixels": -images.test.shape[1] * math.log(2),

@@ -1,7 +1,8 @@
 """ln p*(v) of deep models for whole test sets, by importance sampling; this takes minutes to hours, so results are kept.
 
-The images are taken in blocks. Each block is a shard, as in `paperlib.estimators.shards`: its draws are determined by the model, the images,
-the number of samples, the seed and the version of the draws, and its file is named after these.
+The images are taken in blocks. Each block is a shard, as in `paperlib.estimators.shards`: its draws
+are determined by the model, the images, the number of samples, the seed and the version of the
+draws, and its file is named after these.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def log_unnormalized_run(
     model : DBM or DBN
         The model, on the CPU.
     v : array or Tensor, shape [N, D]
-        Binary vectors of any type. A longer batch that begins with the same thousands of vectors uses their shards.
+        Binary vectors of any type. A longer batch that begins with the same thousands of vectors
+        uses their shards.
     num_samples : int
         Draws for each vector.
     seed : int

@@ -1,7 +1,8 @@
 """Where stored models are: in the checkout, beside an installed library, or on a server from which they are downloaded and checked.
 
-An installed library contains the small models. A large one is downloaded when a chapter first needs it. Its contents
-must have the checksum that is listed in `data/models/SHA256SUMS`, which every installation contains.
+An installed library contains the small models. A large one is downloaded when a chapter first needs
+it. Its contents must have the checksum that is listed in `data/models/SHA256SUMS`, which every
+installation contains.
 """
 
 from __future__ import annotations
@@ -15,18 +16,20 @@ from paperlib.datasets import cache_folder
 from paperlib.datasets.images import why_no_download
 from paperlib.errors import InputError
 
-# The environment variable with the address of a folder of models, such as https://example.org/models.
+# The environment variable with the address of a folder of models, such as
+# https://example.org/models.
 VARIABLE = "PAPERLIB_MODELS"
 _CHECKSUMS = "SHA256SUMS"
-# What pip calls the library, whose metadata name the repository; the name on which it is imported is another project's there.
+# What pip calls the library, whose metadata name the repository; the name on which it is imported
+# is another project's there.
 _DISTRIBUTION = "boltzmann-paperlib"
 
 
 def model_path(model_id: str) -> Path:
     """Where a stored model is kept; the file need not exist yet.
 
-    The place is `data/models` of the checkout or of the installation. With an installed library, a model that did not come
-    with it is kept in the cache.
+    The place is `data/models` of the checkout or of the installation. With an installed library, a
+    model that did not come with it is kept in the cache.
     """
     name = f"{model_id}.safetensors"
     path = _models_folder() / name
@@ -36,8 +39,8 @@ def model_path(model_id: str) -> Path:
 def download_model(model_id: str) -> Path:
     """Download a stored model to its place and check its contents.
 
-    The address is taken from the environment variable `PAPERLIB_MODELS`; otherwise it is the project's repository, if
-    the package's metadata names one.
+    The address is taken from the environment variable `PAPERLIB_MODELS`; otherwise it is the
+    project's repository, if the package's metadata names one.
 
     Parameters
     ----------
@@ -52,8 +55,8 @@ def download_model(model_id: str) -> Path:
     Raises
     ------
     InputError
-        If no model of this name was ever stored, no address is known, the download fails, or the contents are not
-        those that were stored. Nothing is written then.
+        If no model of this name was ever stored, no address is known, the download fails, or the
+        contents are not those that were stored. Nothing is written then.
     """
     import pooch
     import requests

@@ -79,7 +79,8 @@ def label_logarithmic(*axes: Axis, between: bool = True) -> None:
     *axes : Axis
         For example `axes.xaxis`; logarithmic already.
     between : bool
-        Label 1, 2, 5, 10, ..., and not powers of ten alone. It suits an axis that spans no more than two of them.
+        Label 1, 2, 5, 10, ..., and not powers of ten alone. It suits an axis that spans no more
+        than two of them.
 
     Examples
     --------
@@ -197,7 +198,8 @@ def join(
 def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> None:
     r"""Draw estimates of ln Z and their 3-sigma intervals against the number of AIS runs.
 
-    An interval that has no lower end, or a very low one, is cut off; an arrow says that it has none.
+    An interval that has no lower end, or a very low one, is cut off; an arrow says that it has
+    none.
 
     Parameters
     ----------
@@ -248,8 +250,8 @@ def draw_chain(
     rates : Tensor, shape [S, S]
         Rates from row to column: a transition matrix or a flow.
     places : Tensor, shape [S, 2], optional
-        Positions of the states, in units in which neighbours are about 1 apart. By default the states are on a circle,
-        clockwise from the top.
+        Positions of the states, in units in which neighbours are about 1 apart. By default the
+        states are on a circle, clockwise from the top.
     labels : sequence of str, optional
         Text inside the states.
     shades : Tensor, shape [S], optional

@@ -1,7 +1,7 @@
 """Profiles: the two sizes at which the same chapters run.
 
-`digits` is the default: 8 x 8 digits in float64 (so that results agree between processors); it takes minutes and works
-offline. `paper` is the papers' size: MNIST and Omniglot in float32.
+`digits` is the default: 8 x 8 digits in float64 (so that results agree between processors); it
+takes minutes and works offline. `paper` is the papers' size: MNIST and Omniglot in float32.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ class Profile:
     ) -> PartitionEstimate:
         """AIS; at the papers' size in shards that are kept in `data/cache/shards`, so that a run may be interrupted.
 
-        Missing shards are sent to the cluster that `PAPERLIB_CLUSTER` names, if it names one.
-        The small runs are computed anew each time, since a stored result does not reflect later changes to the code.
+        Missing shards are sent to the cluster that `PAPERLIB_CLUSTER` names, if it names one. The
+        small runs are computed anew each time, since a stored result does not reflect later changes
+        to the code.
         """
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
@@ -113,7 +114,8 @@ class Profile:
     def run(self, on: Callable[[str], Work[Result]]) -> Work[Result]:
         """Given the shards on a device: those on `device`, or on another one if all of those are stored.
 
-        The longest runs take minutes on a GPU and days on a processor, and are computed wherever a machine is at hand.
+        The longest runs take minutes on a GPU and days on a processor, and are computed wherever a
+        machine is at hand.
         """
         runs = [on(device) for device in dict.fromkeys((self.device, "cpu", "cuda"))]
         return next((run for run in runs if is_stored(run, self.folder)), runs[0])

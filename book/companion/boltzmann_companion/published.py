@@ -1,8 +1,9 @@
 """The numbers that the papers publish, read from `data/published.csv`; `tests/test_published.py` checks them entry by entry.
 
-The table has every number that the two papers publish: all cells of their tables, and the numbers of their running text, captions and
-footnotes. Cells in which a paper prints a dash have no entry. Numbers that we regenerate are in `figures/<profile>/<record>.json`. At the
-end are numbers of a later paper about the same weights, which the report of the two papers does not count.
+The table has every number that the two papers publish: all cells of their tables, and the numbers
+of their running text, captions and footnotes. Cells in which a paper prints a dash have no entry.
+Numbers that we regenerate are in `figures/<profile>/<record>.json`. At the end are numbers of a
+later paper about the same weights, which the report of the two papers does not count.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Published:
     where : str
         Table, figure, section or footnote.
     row, column : str
-        As printed in a table (headings of two lines are joined); for running text, what is counted or measured, and of which model.
+        As printed in a table (headings of two lines are joined); for running text, what is counted
+        or measured, and of which model.
     value : float or None
         The number, with the paper's sign and digits; None where only an interval is given.
     interval : tuple of float, or None
@@ -54,8 +56,8 @@ class Published:
     unit : str
         nats, minutes, hours, seconds, count, fraction or dimensionless.
     kind : str
-        `protocol`: a setting of the experiment. `model`: a number of the authors' own trained parameters, or of their machine. `claim`: a
-        statement about a comparison.
+        `protocol`: a setting of the experiment. `model`: a number of the authors' own trained
+        parameters, or of their machine. `claim`: a statement about a comparison.
     reproduced_by : Cell or None
         Where our own stored model has the value; None where no record does.
     same_weights : Cell or None
@@ -63,7 +65,8 @@ class Published:
     note : str or None
         A slip of the paper, a rounding, where the number is printed again.
     inverse : bool
-        Whether the paper prints the logarithm of the inverse ratio; `yes` in the table, which otherwise has nothing there.
+        Whether the paper prints the logarithm of the inverse ratio; `yes` in the table, which
+        otherwise has nothing there.
     """
 
     id: str
@@ -108,7 +111,8 @@ def load_published(
     path : path-like, optional
         The table; by default the companion's `data/published.csv`.
     papers : collection of str
-        Papers whose numbers to return, by default the two that are reproduced; `LATER_PAPERS` has the others.
+        Papers whose numbers to return, by default the two that are reproduced; `LATER_PAPERS` has
+        the others.
     """
     path = Path(path or storage.companion_folder() / "data" / "published.csv")
     return [_entry(row) for row in _rows(path) if row["paper"] in papers]

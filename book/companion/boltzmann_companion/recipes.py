@@ -1,8 +1,8 @@
 """Which models there are, and how each was trained: recipes are data, and each model file contains its own.
 
-`mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them in the `digits` profile.
-Digits RBMs are stored too, since hundreds of epochs amplify a difference in the last digit between two processors; digits mixtures
-are trained whenever a chapter needs them.
+`mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them
+in the `digits` profile. Digits RBMs are stored too, since hundreds of epochs amplify a difference
+in the last digit between two processors; digits mixtures are trained whenever a chapter needs them.
 """
 
 from __future__ import annotations
@@ -51,9 +51,11 @@ class Recipe:
     below : str or None
         Id of a frozen model below; one more layer of a DBN is then trained on top of it.
     start_transposed : bool
-        Whether that layer starts at the parameters of the layer below it, with the two sides exchanged.
+        Whether that layer starts at the parameters of the layer below it, with the two sides
+        exchanged.
     fitted : str or None
-        The part of the recipe that was chosen by looking at a published value. Results of such a model are no evidence for that value.
+        The part of the recipe that was chosen by looking at a published value. Results of such a
+        model are no evidence for that value.
     """
 
     label: str
@@ -162,14 +164,15 @@ def _from_images(num_components: int, dataset: str, smoothing: float, **options:
 _STOPPED = "number of epochs"
 _SMOOTHED = "smoothing"
 
-# 300 epochs for each of the small models: neither the paper nor its authors' code says how long they trained. Chapter 05 shows how much
-# depends on it.
+# 300 epochs for each of the small models: neither the paper nor its authors' code says how long
+# they trained. Chapter 05 shows how much depends on it.
 RECIPES: dict[str, Recipe] = {
     "mnist-cd1-20": _by_cd("CD1(20)", "mnist", 20, 300),
     "mnist-cd1-25": _by_cd("CD1(25)", "mnist", 25, 300),
     "mnist-cd3-25": _by_cd("CD3(25)", "mnist", 25, 300, cd_steps=3),
-    # The paper does not say how long it trained these either. They were stopped after 50 epochs, where they come near its numbers;
-    # chapter 06 shows how they continue to 300, and chapter 15 shows other seeds.
+    # The paper does not say how long it trained these either. They were stopped after 50 epochs,
+    # where they come near its numbers; chapter 06 shows how they continue to 300, and chapter 15
+    # shows other seeds.
     "mnist-cd1-500": _by_cd("CD1(500)", "mnist", 500, 50, fitted=_STOPPED),
     "mnist-cd3-500": _by_cd("CD3(500)", "mnist", 500, 50, cd_steps=3, fitted=_STOPPED),
     "mnist-cd1-500-long": _by_cd("CD1(500), 300 epochs", "mnist", 500, 300),
@@ -182,8 +185,8 @@ RECIPES: dict[str, Recipe] = {
         "mnist",
         2_000,
         35,
-        # T = 25 from the start: a few epochs of CD-1 at a high rate left such a large mode away from the data that 25
-        # epochs of longer chains could not remove it (bound -547).
+        # T = 25 from the start: a few epochs of CD-1 at a high rate left such a large mode away
+        # from the data that 25 epochs of longer chains could not remove it (bound -547).
         cd_steps=25,
         learning_rate=0.02,
         final_learning_rate=0.0,
@@ -207,7 +210,8 @@ RECIPES: dict[str, Recipe] = {
     ),
     "mnist-dbm": Recipe("MNIST DBM", "mnist", _wide_deep_boltzmann(500, 1_000, 10, 60)),
     "omniglot-dbm": Recipe("Omniglot DBM", "omniglot", _wide_deep_boltzmann(1_000, 1_000, 20, 100)),
-    # With ten components the start matters most; this seed's start ends near the published value, and chapter 06 shows nine starts.
+    # With ten components the start matters most; this seed's start ends near the published value,
+    # and chapter 06 shows nine starts.
     "mnist-mixture-10": _from_noise(10, "mnist", seed=5, fitted="smoothing and seed"),
     "mnist-mixture-100": _from_noise(100, "mnist", fitted=_SMOOTHED),
     "mnist-mixture-500": _from_noise(500, "mnist", fitted=_SMOOTHED),
@@ -346,8 +350,8 @@ def load_model(model_id: str, dtype: torch.dtype) -> Model:
     Raises
     ------
     InputError
-        If a model that takes long to train is neither stored nor available for download; the message says where to put it,
-        or how to train it.
+        If a model that takes long to train is neither stored nor available for download; the
+        message says where to put it, or how to train it.
     """
     chosen, path = recipe(model_id), model_path(model_id)
     if not path.is_file():

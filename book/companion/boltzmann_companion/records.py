@@ -74,8 +74,8 @@ def results_folder(profile: str, own: Mapping[str, Any] | None = None) -> Path:
 
     Each set of settings of a reader's own has a folder of its own in it.
 
-    `paperlib reproduce` sets that variable to the `figures` of the checkout. A notebook that runs in
-    any other way cannot change these: it writes to `figures/<profile>` in the current folder or,
+    `paperlib reproduce` sets that variable to the `figures` of the checkout. A notebook that runs
+    in any other way cannot change these: it writes to `figures/<profile>` in the current folder or,
     inside a checkout, to `_build/figures/<profile>` of that checkout.
 
     Parameters
@@ -376,8 +376,9 @@ def load_result(name: str, profile: str) -> dict[str, Any] | None:
 def source_line(record: Mapping[str, Any]) -> str:
     """Where a record is and the command that makes it again, as Markdown.
 
-    It is shown below the record's tables and pictures. Below those of a run with settings of a reader's own it says so,
-    and below a small run of which another processor makes other numbers, on which it was made.
+    It is shown below the record's tables and pictures. Below those of a run with settings of a
+    reader's own it says so, and below a small run of which another processor makes other numbers,
+    on which it was made.
 
     Examples
     --------

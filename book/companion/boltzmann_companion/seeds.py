@@ -16,8 +16,9 @@ FEWEST_SEEDS = 5
 def prediction_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
     """The interval that holds the result of one more training run with the given probability.
 
-    It is mean ± t s sqrt(1 + 1/n), with s the standard deviation of the n values and t the quantile of Student's distribution with n - 1
-    degrees of freedom: exact if results of different seeds are independent and normally distributed.
+    It is mean ± t s sqrt(1 + 1/n), with s the standard deviation of the n values and t the quantile
+    of Student's distribution with n - 1 degrees of freedom: exact if results of different seeds are
+    independent and normally distributed.
 
     Parameters
     ----------

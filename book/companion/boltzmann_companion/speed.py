@@ -1,7 +1,7 @@
 """Measured speed: one table from the records that `benchmarks` writes, for the terminal and for the page of the book.
 
-A record holds the seconds of every repeat. This module computes ratios of medians, and whether all found the same answers. It measures
-nothing.
+A record holds the seconds of every repeat. This module computes ratios of medians, and whether all
+found the same answers. It measures nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ PROFILE = "bench"
 LIBRARY = "paperlib"
 # A step of `ais` is timed without its check against a bound, which is an item of its own.
 CHECK = "bound"
-# Two independent results that differ by more than this many standard errors do not differ by chance; float32 sums of hundreds of
-# terms have an error of at most the second number, relative to the result.
+# Two independent results that differ by more than this many standard errors do not differ by
+# chance; float32 sums of hundreds of terms have an error of at most the second number, relative to
+# the result.
 _STANDARD_ERRORS, _FLOAT32 = 5, 2e-6
 
 
@@ -96,8 +97,9 @@ def disagreements(record: Record) -> list[str]:
 def speed_table(records: Sequence[Record]) -> Table:
     """How many times as long as the library each other takes for each task on each machine, and whether the answers agree.
 
-    Each number is a ratio of medians; where they differ between model sizes and numbers of threads, the smallest and the largest are
-    given. A number below one means that the library is the slower one.
+    Each number is a ratio of medians; where they differ between model sizes and numbers of threads,
+    the smallest and the largest are given. A number below one means that the library is the slower
+    one.
     """
     found: dict[tuple[str, str], dict[str, list[Comparison]]] = {}
     machines = [record["provenance"]["machine"] for record in records]

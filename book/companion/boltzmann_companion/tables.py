@@ -58,8 +58,8 @@ def format_value(value: Any, unit: str = "") -> str:
     value : object
         A number, a sequence of numbers, a word, or None.
     unit : str
-        Unit of its column. A `count` or `%` that is not an integer has three significant digits, because
-        an effective number of runs is not known more precisely.
+        Unit of its column. A `count` or `%` that is not an integer has three significant digits,
+        because an effective number of runs is not known more precisely.
 
     Examples
     --------
@@ -124,13 +124,15 @@ def record_table(
     record : mapping
         From `Run.save` or `load_result`.
     labels : mapping of str to str, optional
-        Which columns, in which order, with labels in place of the record's, for headings that have to be short; by
-        default all. The units stay.
+        Which columns, in which order, with labels in place of the record's, for headings that have
+        to be short; by default all. The units stay.
     digits : int, optional
-        Significant digits of the numbers, by default as `format_value` has it. Numbers in columns with the
-        tolerance 0 are settings, and they and counts without decimals are shown with the digits that they have.
+        Significant digits of the numbers, by default as `format_value` has it. Numbers in columns
+        with the tolerance 0 are settings, and they and counts without decimals are shown with the
+        digits that they have.
     transpose : bool
-        Whether the table has a row for each column of the record, for records with few rows and many columns.
+        Whether the table has a row for each column of the record, for records with few rows and
+        many columns.
 
     Examples
     --------

@@ -40,7 +40,8 @@ def train_models(paths: Mapping[str, Path], commit: str, snapshots: int = 0) -> 
     """
     for model_id in paths:
         recipe(model_id)
-    # A layer on top of another model is trained once that model is stored; recipes are listed in this order.
+    # A layer on top of another model is trained once that model is stored; recipes are listed in
+    # this order.
     for model_id in [model_id for model_id in RECIPES if model_id in paths]:
         _train_and_store(model_id, paths[model_id], commit, snapshots)
         yield model_id

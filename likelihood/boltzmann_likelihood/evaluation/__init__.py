@@ -1,4 +1,7 @@
-"""What is the test log-probability of this model? An answer with error bars, and with warnings where it may be wrong."""
+"""What is the test log-probability of this model?
+
+An answer with error bars, and with warnings where it may be wrong.
+"""
 
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRun as AnnealingRun
 from boltzmann_likelihood.evaluation.audit import Audit as Audit

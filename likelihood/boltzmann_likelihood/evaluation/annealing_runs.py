@@ -1,10 +1,11 @@
 """Parallel tempering, AIS and RAISE on one model: first all of them, then more of what is in doubt.
 
-The first round runs AIS and RAISE with K/16 steps, all of parallel tempering, AIS and RAISE with K/4 steps, and short runs of parallel
-tempering from modes of the model and from modes that images show and where parallel tempering has not been
-(`boltzmann_likelihood.evaluation.modes`). What is left, four ninths of the work, goes where a doubt is
-(`boltzmann_likelihood.evaluation.verdict`): all of it to parallel tempering, or a part to a run from a mode. AIS and RAISE take what no doubt takes,
-with K steps if it is whole.
+The first round runs AIS and RAISE with K/16 steps, all of parallel tempering, AIS and RAISE with
+K/4 steps, and short runs of parallel tempering from modes of the model and from modes that images
+show and where parallel tempering has not been (`boltzmann_likelihood.evaluation.modes`). What is
+left, four ninths of the work, goes where a doubt is (`boltzmann_likelihood.evaluation.verdict`):
+all of it to parallel tempering, or a part to a run from a mode. AIS and RAISE take what no doubt
+takes, with K steps if it is whole.
 """
 
 from __future__ import annotations
@@ -54,14 +55,15 @@ RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
 # A GPU first records a step, which takes as long as running thousands of them.
 _PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
 _LARGEST_K = 100_000
-# The share of the time for parallel tempering, and the work for its runs from two modes together in units of that of the first run.
+# The share of the time for parallel tempering, and the work for its runs from two modes together in
+# units of that of the first run.
 TEMPERING_SHARE = 1 / 3
 MODES_WORK = 1 / 4
-# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A doubtful run from a mode gets a third of
-# these steps at a time.
+# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A
+# doubtful run from a mode gets a third of these steps at a time.
 _LEFT, _PORTION = 4 / 3, 1 / 3
-# Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as many as AIS and RAISE. Its memory grows
-# with them, to 400 MB at most.
+# Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as
+# many as AIS and RAISE. Its memory grows with them, to 400 MB at most.
 TEMPERING_STEPS = (5_000, 10_000_000)
 _TEMPERING_PILOT_STEPS = 10_000
 _SAMPLES = 1_000
@@ -90,7 +92,8 @@ def seconds_of(work: Callable[[], object]) -> float:
 class AnnealingRuns:
     """All runs on one model, as its chains walk, its test rows [N, D] with weights [N] above zero, from a start with these biases, as `path_to` has it.
 
-    `log_unnormalized` is ln p*(v) of the rows [N]. `train_units` are units of `model.annealed` that go with training images.
+    `log_unnormalized` is ln p*(v) of the rows [N]. `train_units` are units of `model.annealed` that
+    go with training images.
     """
 
     def __init__(
@@ -104,7 +107,8 @@ class AnnealingRuns:
         train_units: Tensor | None = None,
     ) -> None:
         self._model, self._path = model, path_to(model, visible_bias)
-        # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
+        # The same walk for the annealed part of the model alone, for the checks that look at where
+        # chains ended.
         self._annealed = model.annealed
         self._annealed_path = self._path
         if self._annealed is not model:
@@ -113,7 +117,8 @@ class AnnealingRuns:
         self._train_units = train_units
         self.log_unnormalized = log_unnormalized
         self._generator = generator
-        # What pilot runs have measured, in seconds: a step of AIS and RAISE, a chain-step of parallel tempering, and the checks of a run.
+        # What pilot runs have measured, in seconds: a step of AIS and RAISE, a chain-step of
+        # parallel tempering, and the checks of a run.
         self._of_a_step = self._of_a_chain_step = self._of_checks = 0.0
 
     @property
@@ -122,7 +127,8 @@ class AnnealingRuns:
         annealing = FEWEST_STEPS * sum(1 / part for part in FRACTIONS) * self._of_a_step
         # Parallel tempering, and as much again from each of two modes.
         tempering = 3 * TEMPERING_STEPS[0] * self._of_a_chain_step
-        # Those of three runs and of parallel tempering; the search for modes takes about as long as one of them.
+        # Those of three runs and of parallel tempering; the search for modes takes about as long as
+        # one of them.
         return annealing + tempering + 5 * self._of_checks
 
     def affordable_steps(self, seconds: float) -> int:
@@ -139,7 +145,8 @@ class AnnealingRuns:
     def affordable_tempering_steps(self, seconds: float) -> int:
         """How many chain-steps of parallel tempering fit the time, found with pilot runs that leave the generator unchanged.
 
-        The pilot runs grow until one takes a fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
+        The pilot runs grow until one takes a fiftieth of the time, since a longer run has more
+        replicas and its chain-steps cost less.
         """
         fewest, most = TEMPERING_STEPS
         steps = _TEMPERING_PILOT_STEPS
@@ -236,7 +243,8 @@ class AnnealingRuns:
             doubtful = self._doubtful(found, tempering, [*modes, *image_modes])
             if doubtful is None:
                 break
-            # If parallel tempering were looked at after each portion, it would end when its interval is too narrow by chance.
+            # If parallel tempering were looked at after each portion, it would end when its
+            # interval is too narrow by chance.
             longer = round(left if doubtful is tempering else portion)
             bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
             self._extend(doubtful, longer, bar.update)
@@ -323,7 +331,8 @@ class AnnealingRuns:
         """AIS and RAISE with `num_steps` intermediate distributions, and the bracket that they make."""
         began = time.perf_counter()
         above, below, chosen = self._anneal(num_steps, on_step)
-        # As numbers of the model's type, the states of all runs would take more than a model with few hidden units.
+        # As numbers of the model's type, the states of all runs would take more than a model with
+        # few hidden units.
         above = replace(above, final_states=above.final_states.to(torch.uint8))
         result = bracket(self.log_unnormalized, chosen, above, below, self._weights)
         return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)

@@ -1,17 +1,23 @@
-"""Can the ln Z that another program printed be true? Proven bounds decide first, then the estimates.
+"""Can the ln Z that another program printed be true?
 
-A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated value, the mean-field bound and sums over single hidden states
-(`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
-thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. For a trusted evaluation
-this is its 99.7 % interval, extended on either side by the half nat that the rule of trust tolerates. If the estimates are not trusted, the
-interval extends from the best proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the largest
-estimate, raised by what parallel tempering from the model's own modes found: RAISE starts at the images and knows nothing of a mode far
-from them.
+Proven bounds decide first, then the estimates.
 
-The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
-E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
-ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks against
-parallel tempering, `upper_bound_from_reached` takes its place. Half a nat is added to either.
+A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated value, the
+mean-field bound and sums over single hidden states (`paperlib.models.log_z_lower_bound`), the mass
+of distinct images, or the bound that AIS's weights certify, which fails in one of a thousand runs.
+It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise.
+For a trusted evaluation this is its 99.7 % interval, extended on either side by the half nat that
+the rule of trust tolerates. If the estimates are not trusted, the interval extends from the best
+proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the
+largest estimate, raised by what parallel tempering from the model's own modes found: RAISE starts
+at the images and knows nothing of a mode far from them.
+
+The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates
+r of p_ann(v) would satisfy E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's
+inequality, the mean of ln p*(v) - ln r is then at least ln Z - ln(1 / q) / n, except with
+probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks
+against parallel tempering, `upper_bound_from_reached` takes its place. Half a nat is added to
+either.
 """
 
 from __future__ import annotations
@@ -95,8 +101,8 @@ class Audit(Printed):
     evaluation : Evaluation
         The estimates.
     log_z_offset : float
-        ln Z of the model that the claim is about minus that of the evaluated model, in nats. The claim, the bounds and the interval refer
-        to the former.
+        ln Z of the model that the claim is about minus that of the evaluated model, in nats. The
+        claim, the bounds and the interval refer to the former.
 
     Examples
     --------
@@ -152,7 +158,8 @@ def audit(
     model : RBM, DBM, DBN or ForeignRBM
         The model, or what `read_model` returns. A DBN has the ln Z of its top RBM.
     test : array, Tensor or Images, shape [N, D], optional
-        Binary test images of any type, at least two. If a log-probability is claimed, the images that it is about.
+        Binary test images of any type, at least two. If a log-probability is claimed, the images
+        that it is about.
     train : array, Tensor or Images, shape [any, D], optional
         Binary training images, used only for the start of the chains and for the base rates.
     claimed_log_z, claimed_log_prob : float

@@ -1,26 +1,28 @@
 """Averages over the test images and how well they are known; rows may have different weights.
 
-A row of weight w stands for w identical, independent rows, such as images of which only one is stored. Averages are weighted, and standard errors use the sum of the weights as the number of rows. Whole-number
-weights are therefore equivalent to repeated rows.
+A row of weight w stands for w identical, independent rows, such as images of which only one is
+stored. Averages are weighted, and standard errors use the sum of the weights as the number of rows.
+Whole-number weights are therefore equivalent to repeated rows.
 
 Rows that are copies of one image, which would not agree by chance
 (`boltzmann_likelihood.evaluation.baselines.copies_among`), are one case: their deviations from the
 average add up before they are squared. Such a case counts as often as its heaviest row.
 
 An interval for other images needs enough of them, and none that decides alone. It was counted how
-often such intervals of 95 % hold the mean of all images: for normal and exponential log-probabilities,
-Student's with three degrees of freedom, log-normal ones of scale 0.5 and 1, and with 1, 2, 3, 5 or 10 %
-of the images 10, 20 or 40 standard deviations worse. With 1 % of such images, 100 show none of them in
-37 of 100 sets, and nothing in these sets says so. Intervals for other images are therefore stated
+often such intervals of 95 % hold the mean of all images: for normal and exponential
+log-probabilities, Student's with three degrees of freedom, log-normal ones of scale 0.5 and 1, and
+with 1, 2, 3, 5 or 10 % of the images 10, 20 or 40 standard deviations worse. With 1 % of such
+images, 100 show none of them in 37 of 100 sets, and nothing in these sets says so. Intervals for
+other images are therefore stated
 
 - from `FEWEST` = 300 independent images on, and
 - where no image makes up more than half of the sum of squared deviations.
 
-Where they are stated they hold in 92 to 97 % for each of these families and 300, 360, 500, 1,000 and
-10,000 images; all normal sets have one (`tests/test_averages.py`). Without the rule they hold in 64 to
-96 % with 100 images and in 39 to 96 % with 20. Longer tails than these remain: in 86 to 88 % for
-log-normal ones of scale 1.5 with 300 images. To refuse more sets with such tails would not help,
-since those that are left are the ones that have met none of the worst images.
+Where they are stated they hold in 92 to 97 % for each of these families and 300, 360, 500, 1,000
+and 10,000 images; all normal sets have one (`tests/test_averages.py`). Without the rule they hold
+in 64 to 96 % with 100 images and in 39 to 96 % with 20. Longer tails than these remain: in 86 to 88
+% for log-normal ones of scale 1.5 with 300 images. To refuse more sets with such tails would not
+help, since those that are left are the ones that have met none of the worst images.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ LEVEL = 0.95
 FEWEST = 300
 # Largest share of a single image in the sum of squared deviations.
 _LARGEST_SHARE = 0.5
-# What rounds to 0.00 in nats, with the two decimals of the reports, is not shown to differ from zero.
+# What rounds to 0.00 in nats, with the two decimals of the reports, is not shown to differ from
+# zero.
 _SHOWN = 0.005
 #: The interval of what is not known.
 UNKNOWN = (-math.inf, math.inf)
@@ -177,10 +180,12 @@ class ImageAverage:
         (low, high) for these images: the error of ln Z alone. Infinite at both ends where the
         evaluation is not trusted, as is the next one.
     sample_interval : tuple of float
-        (low, high) for all images of this kind, if these are a random sample of them: the errors of ln Z and of the sample together.
-        Infinite at both ends where the images are too few, or one of them decides.
+        (low, high) for all images of this kind, if these are a random sample of them: the errors of
+        ln Z and of the sample together. Infinite at both ends where the images are too few, or one
+        of them decides.
     image_std_error : float
-        Standard error over the images alone, of their average as an estimate for all images of this kind.
+        Standard error over the images alone, of their average as an estimate for all images of this
+        kind.
     highest : float
         The upper end of an interval with both errors, also where nothing is said of other images.
     doubt : str
@@ -232,8 +237,8 @@ def average_of(
 ) -> ImageAverage:
     """Average ln p*(v) [N] minus ln Z, and how well it is known.
 
-    The errors of the two are independent. In addition, the average may be too high and too low by so many nats.
-    `cases` [N] numbers the different images where some are copies.
+    The errors of the two are independent. In addition, the average may be too high and too low by
+    so many nats. `cases` [N] numbers the different images where some are copies.
     """
     spread = spread_of(log_unnormalized, weights, cases)
     of_these = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())

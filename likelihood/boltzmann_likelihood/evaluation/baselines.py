@@ -1,8 +1,9 @@
 """The log-probability of the same images under independent units: the scale on which a log-probability is read.
 
-The uniform model gives every image the same probability. Independent pixels with the base rates of training images know how often
-each pixel is on and nothing else. If a model falls behind one of these, either it has learned nothing that helps with these images, or they are
-not of the kind that it was trained on, for example because black and white are exchanged.
+The uniform model gives every image the same probability. Independent pixels with the base rates of
+training images know how often each pixel is on and nothing else. If a model falls behind one of
+these, either it has learned nothing that helps with these images, or they are not of the kind that
+it was trained on, for example because black and white are exchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Baselines:
 
     def images_in_training(self, test: Tensor, train: Tensor | None) -> int:
         """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
-        # The expected number of training images that agree with a test image, if pixels were independent.
+        # The expected number of training images that agree with a test image, if pixels were
+        # independent.
         if train is None or self.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
             return 0
         # `isin` says the same; for 1.5 million images its peak is 90 MB higher.

@@ -1,8 +1,9 @@
 """Which of two models gives the test images the higher probability, and whether the difference could be chance.
 
-The papers' estimates of ln Z were made to answer this question. Both models see the same images, so the difference of their
-log-probabilities is taken image by image. Whatever makes an image improbable under both cancels, and the error over images is much
-smaller than that of either average.
+The papers' estimates of ln Z were made to answer this question. Both models see the same images, so
+the difference of their log-probabilities is taken image by image. Whatever makes an image
+improbable under both cancels, and the error over images is much smaller than that of either
+average.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Comparison(Printed):
     first, second : Evaluation
         The evaluation of each model on its own.
     difference : ImageAverage
-        The average ln p(v) under the first model minus that under the second, in nats, with 95 % intervals for these images and for all
-        images of this kind.
+        The average ln p(v) under the first model minus that under the second, in nats, with 95 %
+        intervals for these images and for all images of this kind.
     seed : int or None
         The seed of the generator, if it had not been used before.
     same : bool
@@ -118,7 +119,8 @@ def compare(
     train : array, Tensor or Images, shape [any, D], optional
         Binary training images, used only for the start of the chains and for the base rates.
     minutes : float
-        Approximate time to spend on both together. Both get the same K and the same number of steps of parallel tempering.
+        Approximate time to spend on both together. Both get the same K and the same number of steps
+        of parallel tempering.
     generator : torch.Generator or int, optional
         Source of randomness, or a seed; a fresh one by default.
     progress : bool, optional

@@ -1,15 +1,18 @@
 """The average test log-probability of a model: exact where possible, otherwise from parallel tempering within a budget.
 
-The number and its interval come from parallel tempering. AIS from above, RAISE from below and parallel tempering from modes of the model and of images
-look for reasons to doubt it (`boltzmann_likelihood.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
-(`boltzmann_likelihood.evaluation.annealing_runs`). Each doubt that is left becomes a warning, and a sentence says how much more time would settle them.
+The number and its interval come from parallel tempering. AIS from above, RAISE from below and
+parallel tempering from modes of the model and of images look for reasons to doubt it
+(`boltzmann_likelihood.evaluation.verdict`). After a first round the rest of the time goes where a
+doubt is (`boltzmann_likelihood.evaluation.annealing_runs`). Each doubt that is left becomes a
+warning, and a sentence says how much more time would settle them.
 
-An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
-numbers, on a machine of any speed.
+An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same
+steps and the same seed give the same numbers, on a machine of any speed.
 
-A run in a given time stops early where a shorter one is trusted and its interval is narrow enough. Narrow intervals come from runs that have
-hardly seen a second phase of the model, so that stopping at them selects those. So runs of parallel tempering from the two strongest modes,
-together as long, have to agree to the width of the interval first (`_confirmed`).
+A run in a given time stops early where a shorter one is trusted and its interval is narrow enough.
+Narrow intervals come from runs that have hardly seen a second phase of the model, so that stopping
+at them selects those. So runs of parallel tempering from the two strongest modes, together as long,
+have to agree to the width of the interval first (`_confirmed`).
 """
 
 from __future__ import annotations
@@ -89,7 +92,8 @@ if TYPE_CHECKING:
 EXACT_UNITS = 25
 # An interval of 95 % that is no wider, in nats, is narrow enough, if runs from modes agree with it.
 TOLERANCE = 0.01
-# What of the minutes is spent before the width of the interval is looked at; also how much longer than it seems to need a run is made.
+# What of the minutes is spent before the width of the interval is looked at; also how much longer
+# than it seems to need a run is made.
 _FIRST_SHARE, _MARGIN = 1 / 16, 1.5
 # Of a run that takes so few seconds nothing needs to be said before it.
 _NO_WAIT = 5.0
@@ -128,28 +132,35 @@ def evaluate(
         beside the value. Without them, both come from the test images, whose means RAISE's
         annealing model then knows; if there are none either, the start comes from mean field.
     minutes : float
-        Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt is; pilot runs choose K and the steps
-        of parallel tempering accordingly. Where the shortest run takes longer, a warning says so before it begins. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
+        Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt
+        is; pilot runs choose K and the steps of parallel tempering accordingly. Where the shortest
+        run takes longer, a warning says so before it begins. Not needed where the smaller layer has
+        at most 25 units, since ln Z is then exact.
     generator : torch.Generator or int, optional
         Source of randomness, on the model's device, or a seed; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
-        K of the largest runs, at least 32. They are shorter if a doubt about parallel tempering, or a mode that images show, takes their time. If it is given, `minutes`
-        is ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
+        K of the largest runs, at least 32. They are shorter if a doubt about parallel tempering, or
+        a mode that images show, takes their time. If it is given, `minutes` is ignored, and the
+        same generator gives the same numbers. By default K depends on the speed of the machine.
     tempering_steps : int, optional
-        Transitions of single chains for parallel tempering in the first round, at least 5,000; only together with `steps`. By default half
-        as many as for AIS and RAISE.
+        Transitions of single chains for parallel tempering in the first round, at least 5,000; only
+        together with `steps`. By default half as many as for AIS and RAISE.
     weights : array or Tensor, shape [N], optional
-        Weights of the test images, at least 0 (`boltzmann_likelihood.evaluation.averages`); by default all count alike.
+        Weights of the test images, at least 0 (`boltzmann_likelihood.evaluation.averages`); by
+        default all count alike.
     exact : bool
-        Whether ln Z is enumerated where that takes seconds. Without that, the estimates for such a model can be compared with the truth.
+        Whether ln Z is enumerated where that takes seconds. Without that, the estimates for such a
+        model can be compared with the truth.
     uniform_start : bool
-        Let annealing and parallel tempering start at the uniform distribution, which is the classic way to miss a mode.
+        Let annealing and parallel tempering start at the uniform distribution, which is the classic
+        way to miss a mode.
     tolerance : float
-        Width of the 95 % interval, in nats, at which a trusted result is narrow enough: the rest of the minutes is then left unspent, if runs of
-        parallel tempering from the model's two strongest modes agree to the width of its interval. 0: all minutes are spent. Without effect where `steps` are
-        given.
+        Width of the 95 % interval, in nats, at which a trusted result is narrow enough: the rest of
+        the minutes is then left unspent, if runs of parallel tempering from the model's two
+        strongest modes agree to the width of its interval. 0: all minutes are spent. Without effect
+        where `steps` are given.
 
     Returns
     -------
@@ -167,13 +178,16 @@ def evaluate(
 
     Notes
     -----
-    Memory is needed for the images, for about five copies of the model in float32, for the states of the chains, for parts of 64 MiB, and
-    16 bytes each for every image and for every chain-step of parallel tempering, of which there are at most 24 million. A million
-    memory-mapped images of 784 bytes take less than 2 GiB in total. A run that needs more than half of what is free says so before it starts.
+    Memory is needed for the images, for about five copies of the model in float32, for the states
+    of the chains, for parts of 64 MiB, and 16 bytes each for every image and for every chain-step
+    of parallel tempering, of which there are at most 24 million. A million memory-mapped images of
+    784 bytes take less than 2 GiB in total. A run that needs more than half of what is free says so
+    before it starts.
 
-    For ln p*(v) of a deep model, a hundred states of the hidden units are drawn for each image, and a short search looks for states that
-    explain images and are not drawn. Where it finds some, all images are drawn anew, around such states as well. Where draws are too few
-    still, these units are annealed in 800 chains, in as many steps as AIS takes.
+    For ln p*(v) of a deep model, a hundred states of the hidden units are drawn for each image, and
+    a short search looks for states that explain images and are not drawn. Where it finds some, all
+    images are drawn anew, around such states as well. Where draws are too few still, these units
+    are annealed in 800 chains, in as many steps as AIS takes.
 
     Without test images, the chains walk through `model.annealed`, an RBM with the same ln Z, and
     draws of it stand in for images: Gibbs chains that begin where annealing does. The average, its
@@ -685,14 +699,15 @@ def _confirmed(
 ) -> bool:
     """Whether ln Z of runs of parallel tempering from the model's strongest modes is within the width of the interval.
 
-    Where chains hardly change between two phases of a model, an interval is the narrower the less of the
-    second phase a run has seen: to stop at narrow intervals selects the wrong ones. Runs that begin in
-    either phase then disagree, however many round trips each has made.
+    Where chains hardly change between two phases of a model, an interval is the narrower the less
+    of the second phase a run has seen: to stop at narrow intervals selects the wrong ones. Runs
+    that begin in either phase then disagree, however many round trips each has made.
 
-    On twelve models with two phases that differ by 0 to 3 nats (Ising lattices in a field, and equal
-    weights), and with tolerances of 0.15 to 0.4 nats, 759 of 1,332 evaluations stopped early. Their
-    intervals held in 97 %, and so did the narrower half of them. Of 437 intervals of 20,000 chain-steps
-    that were trusted and narrow enough, and not confirmed, 93 % held, and 89 % of the narrower half.
+    On twelve models with two phases that differ by 0 to 3 nats (Ising lattices in a field, and
+    equal weights), and with tolerances of 0.15 to 0.4 nats, 759 of 1,332 evaluations stopped early.
+    Their intervals held in 97 %, and so did the narrower half of them. Of 437 intervals of 20,000
+    chain-steps that were trusted and narrow enough, and not confirmed, 93 % held, and 89 % of the
+    narrower half.
     """
     for start, evaluation in zip(starts, evaluations, strict=True):
         tempering = evaluation.tempering

@@ -54,9 +54,11 @@ POSTERIOR_DRAWS = 100
 #: Images whose hidden layers are annealed.
 POSTERIOR_IMAGES = 100
 _CHAINS = 8
-# More annealing is tried while the average rises by more than the first with twice as many draws, and is too little beyond the second, in nats.
+# More annealing is tried while the average rises by more than the first with twice as many draws,
+# and is too little beyond the second, in nats.
 _SETTLED, _RISING = 0.02, 0.1
-# How far the two ends may be apart for the model's own images, beyond what the spread of the weights explains, in nats.
+# How far the two ends may be apart for the model's own images, beyond what the spread of the
+# weights explains, in nats.
 _APART = 0.5
 #: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate still moves.
 FRACTIONS = (16, 4, 1)
@@ -172,7 +174,8 @@ class HiddenLayers:
             states = self._searched(index, search, generator)
             gains = self._gains(index, states, search, generator)
             gained = self._are_gains(gains[:at_random], index[:at_random]) or gains.max() > _GAIN
-            # After a short search that found something, one thorough search that does not is chance.
+            # After a short search that found something, one thorough search that does not is
+            # chance.
             if not gained and number != 1:
                 return 0.0
             before = self._log_p

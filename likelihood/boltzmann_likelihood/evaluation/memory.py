@@ -26,12 +26,15 @@ TERMS = (
 _PROGRAM = 350 * 2**20
 # For each weight: prepared in both directions, and once in float64.
 _OF_A_WEIGHT = 8 + 8
-# Chains that walk together, what each unit of theirs takes, and states that are kept of AIS and of five runs of parallel tempering.
+# Chains that walk together, what each unit of theirs takes, and states that are kept of AIS and of
+# five runs of parallel tempering.
 _CHAINS, _OF_A_UNIT, _KEPT = 100, 24, 600 + 5 * 70 * 4
 _OF_AN_IMAGE, _OF_A_CHAIN_STEP = 16, 16
-# Means of the visible units from which modes are looked for at a time, at most 64 MiB of them, and how many such parts there are at once.
+# Means of the visible units from which modes are looked for at a time, at most 64 MiB of them, and
+# how many such parts there are at once.
 _MEANS, _PART, _PARTS = 514, 64 * 2**20, 2
-# Chain-steps of parallel tempering in all rounds, in units of those of the first, and where the minutes decide.
+# Chain-steps of parallel tempering in all rounds, in units of those of the first, and where the
+# minutes decide.
 _ROUNDS, _CHAIN_STEPS = 2.6, 10_000_000
 _GIB = 2**30
 

@@ -1,19 +1,23 @@
 """Modes that parallel tempering may have missed, and runs that start at them.
 
-AIS, RAISE and parallel tempering can agree and all be wrong: if most of Z lies in a mode that is far from all images, chains that come from
-the base rates do not find it, and neither do RAISE's, which start at test images. The proven bound on ln Z detects a mode that holds by far
-the largest part of Z. Where the mode and the rest share Z more evenly, the bound is too loose.
+AIS, RAISE and parallel tempering can agree and all be wrong: if most of Z lies in a mode that is
+far from all images, chains that come from the base rates do not find it, and neither do RAISE's,
+which start at test images. The proven bound on ln Z detects a mode that holds by far the largest
+part of Z. Where the mode and the rest share Z more evenly, the bound is too loose.
 
-But parallel tempering says more than Z alone: Z times the share of its draws that lie in a region R is the mass of R, wherever its chains
-start. A second run of parallel tempering therefore starts at a mode that a search found, and both estimate the mass of the region that
-belongs to it. If the second finds much more mass there, the first missed the mode. Where the two modes do not mix, each run knows the mass
-of its own, and that is all that is needed. Parallel tempering answers with far fewer steps than AIS from the mode, whose few heaviest
-chains decide everything.
+But parallel tempering says more than Z alone: Z times the share of its draws that lie in a region R
+is the mass of R, wherever its chains start. A second run of parallel tempering therefore starts at
+a mode that a search found, and both estimate the mass of the region that belongs to it. If the
+second finds much more mass there, the first missed the mode. Where the two modes do not mix, each
+run knows the mass of its own, and that is all that is needed. Parallel tempering answers with far
+fewer steps than AIS from the mode, whose few heaviest chains decide everything.
 
-The search is that of the proven bound, mean field from many points, with more points: hidden units that together hold a mode have weights
-that point the same way, and such units are switched on together. Test and training images are points to search from as well, and the modes
-to which they lead are compared with those of the first run's draws: where more images lie than draws, a run starts, too, and first of all where
-images lie that RAISE hardly reaches. Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.
+The search is that of the proven bound, mean field from many points, with more points: hidden units
+that together hold a mode have weights that point the same way, and such units are switched on
+together. Test and training images are points to search from as well, and the modes to which they
+lead are compared with those of the first run's draws: where more images lie than draws, a run
+starts, too, and first of all where images lie that RAISE hardly reaches. Gibbs chains then explore
+the mode, and their pixel means are the base rates of the new start.
 
 What no search finds and no image shows stays unseen.
 """
@@ -42,21 +46,23 @@ from paperlib.uncertain import Uncertain
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
-# Modes whose visible means differ by fewer pixels are the same, and so are those that differ by less than this quantile of the distances
-# between the modes of draws and the nearest other.
+# Modes whose visible means differ by fewer pixels are the same, and so are those that differ by
+# less than this quantile of the distances between the modes of draws and the nearest other.
 _SAME, _USUAL = 1.0, 0.75
 # Phases differ in more than this part of the pixels.
 _FAR = 0.05
 _SMALLEST = 1e-30
-# Units whose weights have at least this cosine point the same way; only units with large weights can hold a mode.
+# Units whose weights have at least this cosine point the same way; only units with large weights
+# can hold a mode.
 _ALIKE = 0.5
 _MOST_UNITS = 256
 # Standard errors by which a mass exceeds another one for certain, and up to which it might.
 _SURELY, _PERHAPS = 3.0, 2.0
 # Beyond this error of ln Z, e to its power is no longer of interest.
 _LARGEST_ERROR = 50.0
-# With fewer round trips or a warning, ln Z of a short run of parallel tempering from a mode may be wrong by so many nats, whatever error it
-# states, unless the first run knows at least this part of the mode.
+# With fewer round trips or a warning, ln Z of a short run of parallel tempering from a mode may be
+# wrong by so many nats, whatever error it states, unless the first run knows at least this part of
+# the mode.
 _FEWEST_TRIPS, _UNSURE, _WELL_MET = 50, 2.0, 0.5
 
 
@@ -71,7 +77,8 @@ class ModeCheck:
     met: float = 1.0
     # By how many nats a long enough run from the mode finds less there, for certain.
     less: float = 0.0
-    # How many nats ln Z rises by this and the weaker modes that were not met, if bounds are equally far below all masses.
+    # How many nats ln Z rises by this and the weaker modes that were not met, if bounds are equally
+    # far below all masses.
     promised: float = 0.0
 
     @property
@@ -179,8 +186,9 @@ class _Modes:
 class ModeSearch:
     """Modes of an RBM where a run of parallel tempering, with these draws [N, D], may not have been.
 
-    The modes are optima of mean field. Two of them are the same if they differ by no more than those
-    of two draws that are next to each other, so that near modes count where the draws lie in few.
+    The modes are optima of mean field. Two of them are the same if they differ by no more than
+    those of two draws that are next to each other, so that near modes count where the draws lie in
+    few.
     """
 
     def __init__(self, rbm: RBM, draws: Tensor) -> None:
@@ -216,8 +224,8 @@ class ModeSearch:
         """Up to two modes that images show and that are not known.
 
         The first is the strongest in which no draw is. The second is the one in which the share of
-        the images, of hard ones alone if there are any, exceeds that of the draws most, where chance
-        does not explain it. Images and hard ones are units of the RBM, [n, D].
+        the images, of hard ones alone if there are any, exceeds that of the draws most, where
+        chance does not explain it. Images and hard ones are units of the RBM, [n, D].
         """
         states = torch.cat([images, hard]) if len(hard) > 0 else images
         optima, bounds = self._optima(self._hidden_means(states.to(self._rbm.device)))

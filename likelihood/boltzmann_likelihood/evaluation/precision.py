@@ -38,7 +38,8 @@ _LEAST_DIGIT = 0.05
 # How many nats a phase may collect from errors that do not cancel. The stored models of this book
 # collect 0.006 at most, and estimates correct for far more than this (`end_correction`).
 _MOST_COLLECTED = 0.2
-# Half the distance of neighbouring numbers in float32, relative to their size, and of 16-bit integers to the largest one.
+# Half the distance of neighbouring numbers in float32, relative to their size, and of 16-bit
+# integers to the largest one.
 _FLOAT32, _INTEGERS = 2.0**-24, 2.0**-16
 # For the largest singular value: vectors side by side, and how often they are multiplied.
 _VECTORS, _ROUNDS = 4, 8

@@ -130,7 +130,8 @@ def describe_evaluation(evaluation: Evaluation) -> str:
     """An evaluation in words: at most 15 lines if it is trusted, and 20 otherwise."""
     lines = _on_images(evaluation) if evaluation.has_images else _without_images(evaluation)
     lines.append(f"Verdict: {_verdict(evaluation)}.")
-    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
+    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or
+    # what to look at first.
     behind = evaluation.remarks[: evaluation.worse_than_baseline]
     warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
     lines += [f"  - {warning}" for warning in warnings[:_MOST_WARNINGS]]
@@ -446,7 +447,8 @@ def quote(evaluation: Evaluation) -> str:
     Returns
     -------
     str
-        One line. If the verdict is not *trusted*, there is no number to quote, and the line says so.
+        One line. If the verdict is not *trusted*, there is no number to quote, and the line says
+        so.
 
     Examples
     --------

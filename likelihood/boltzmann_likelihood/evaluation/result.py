@@ -155,14 +155,16 @@ class LogUnnormalized:
     values : Tensor, shape [N]
         ln p*(v), float64, in nats.
     error : Uncertain
-        Zero, with the error of their average from the chains and from the choice of images that were annealed.
+        Zero, with the error of their average from the chains and from the choice of images that
+        were annealed.
     rise : float
         How much the average rises when draws are doubled, in nats.
     draws, steps : int
-        Draws of the hidden units for each image or, if there are `steps` of annealing, chains for each annealed image; 0 where the values
-        are exact.
+        Draws of the hidden units for each image or, if there are `steps` of annealing, chains for
+        each annealed image; 0 where the values are exact.
     gain : float
-        How much the last search for hidden states that are not drawn raised the average, in nats; 0 once nothing is found.
+        How much the last search for hidden states that are not drawn raised the average, in nats; 0
+        once nothing is found.
 
     Examples
     --------
@@ -196,7 +198,8 @@ class Effort:
     minutes : float or None
         The time that the steps were chosen to fit; None where the steps were given.
     tolerance : float or None
-        The width of the interval, in nats, for which fewer steps were enough; None where all were taken.
+        The width of the interval, in nats, for which fewer steps were enough; None where all were
+        taken.
 
     Examples
     --------
@@ -219,7 +222,8 @@ class ExactResult:
     log_z : float
         ln Z, in nats.
     test, test_std_error : float
-        Average ln p(v) of the test images, and its standard error as an estimate for all images of this kind.
+        Average ln p(v) of the test images, and its standard error as an estimate for all images of
+        this kind.
 
     Examples
     --------
@@ -251,7 +255,8 @@ class Evaluation(Printed, FinishedRuns):
     dtype : torch.dtype
         The type in which chains walked, or in which states were enumerated.
     rounding : float
-        How far ln Z of the model that was walked may be from that of the model itself, in nats; part of every proven bound.
+        How far ln Z of the model that was walked may be from that of the model itself, in nats;
+        part of every proven bound.
     start : str
         Where annealing and parallel tempering start.
     average : ImageAverage
@@ -268,26 +273,30 @@ class Evaluation(Printed, FinishedRuns):
     interrupted : bool
         Whether the run was stopped before its largest K.
     tempering : TemperingEstimate or None
-        ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
+        ln Z by parallel tempering; None where the exact value is known, or if the run was stopped
+        before it.
     mode_checks, image_checks : tuple of ModeCheck, tuple of ModeCheck or None
-        What runs from the model's own modes say about parallel tempering, and from modes that images show; None if these were not looked for.
+        What runs from the model's own modes say about parallel tempering, and from modes that
+        images show; None if these were not looked for.
     judgement : Judgement
         The verdict, by the rule of `boltzmann_likelihood.evaluation.verdict`.
     remarks : tuple of str
         Things to know about the model, such as that it falls behind a baseline.
     worse_than_baseline : bool
-        Whether the model falls behind independent pixels or the uniform model. It may then have been misread, and the verdict is at best *open*.
+        Whether the model falls behind independent pixels or the uniform model. It may then have
+        been misread, and the verdict is at best *open*.
     known_images : int
         How many of the test images are training images as well.
     effort : Effort or None
         How much was run; None where the exact value is known.
     seed : int or None
-        The seed of the generator, if it had not been used before; this seed and the same effort give the same numbers.
+        The seed of the generator, if it had not been used before; this seed and the same effort
+        give the same numbers.
     unnormalized : LogUnnormalized
         ln p*(v) of the test images, and how well their average is known.
     variational_bound : float or None
-        The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
-        It is never above the estimate.
+        The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the
+        reported ln Z, where ln p*(v) is an estimate. It is never above the estimate.
     variational_bound_error : float
         Its standard error from the draws alone; 0 where it is proven, as for a DBM.
     weights : Tensor or None, shape [N]

@@ -1,15 +1,17 @@
 """Which checkpoint of a training gives the test images the highest probability, and whether that could be chance.
 
-Every checkpoint is evaluated as `evaluate` does it, and gets its verdict. First all of them get a little of the time. The rest goes to
-those that could be best: whose interval reaches that of the best one, or whose number is not trusted and may be anywhere. They are
-evaluated again one after the other, the highest average first: where walks miss a part of a model, ln Z comes out too low and the average
-too high, so that a first number says at most how good a checkpoint can be. The others keep their first evaluation.
+Every checkpoint is evaluated as `evaluate` does it, and gets its verdict. First all of them get a
+little of the time. The rest goes to those that could be best: whose interval reaches that of the
+best one, or whose number is not trusted and may be anywhere. They are evaluated again one after the
+other, the highest average first: where walks miss a part of a model, ln Z comes out too low and the
+average too high, so that a first number says at most how good a checkpoint can be. The others keep
+their first evaluation.
 
-All checkpoints see the same images, so the best one is compared with each of the others image by image, as in `compare`. A number that is
-not trusted cannot be best while there is another.
+All checkpoints see the same images, so the best one is compared with each of the others image by
+image, as in `compare`. A number that is not trusted cannot be best while there is another.
 
-The best of many checkpoints is chosen with the images that then measure it, so its average is slightly too high. Choose with validation
-images, and report the average over test images.
+The best of many checkpoints is chosen with the images that then measure it, so its average is
+slightly too high. Choose with validation images, and report the average over test images.
 """
 
 from __future__ import annotations
@@ -47,9 +49,11 @@ from paperlib.numerics import resolve_generator
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
-# The first evaluation of all checkpoints takes this share of the time or, where steps are given, of the steps for each of them.
+# The first evaluation of all checkpoints takes this share of the time or, where steps are given, of
+# the steps for each of them.
 _SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1 / 16
-# Among at most so many the rest of the time is divided: with more, each would get too little to be settled.
+# Among at most so many the rest of the time is divided: with more, each would get too little to be
+# settled.
 _MOST_AGAIN = 6
 
 
@@ -64,7 +68,8 @@ class CheckpointLikelihood:
     evaluation : Evaluation
         What `evaluate` finds, with its verdict.
     behind_best : ImageAverage
-        How much higher the best checkpoint's average is, compared image by image, with 95 % intervals.
+        How much higher the best checkpoint's average is, compared image by image, with 95 %
+        intervals.
 
     Examples
     --------
@@ -101,9 +106,11 @@ class TrainingLikelihood(Printed):
     checkpoints : tuple of CheckpointLikelihood
         In the order of training.
     best : int
-        Index of the checkpoint with the highest average, counted from 0; of those that are not distrusted, if there are any.
+        Index of the checkpoint with the highest average, counted from 0; of those that are not
+        distrusted, if there are any.
     interrupted : bool
-        Whether the run was stopped early. The last checkpoints may then be missing, or some be less accurate than the time allowed.
+        Whether the run was stopped early. The last checkpoints may then be missing, or some be less
+        accurate than the time allowed.
     left_out : tuple of str
         A sentence for each checkpoint that was not evaluated, with the reason.
     seed : int or None
@@ -217,13 +224,14 @@ def evaluate_training(
     names : sequence of str, optional
         Names of the checkpoints; by default `1`, `2`, ...
     minutes : float
-        Approximate time to spend on all together, a quarter of it on all checkpoints alike and the rest on up to six that could be best.
-        Not needed where ln Z is exact.
+        Approximate time to spend on all together, a quarter of it on all checkpoints alike and the
+        rest on up to six that could be best. Not needed where ln Z is exact.
     steps, tempering_steps : int, optional
-        As for `evaluate`, for each checkpoint that could be best; all of them first get a sixteenth of these. The same generator then
-        gives the same numbers.
+        As for `evaluate`, for each checkpoint that could be best; all of them first get a sixteenth
+        of these. The same generator then gives the same numbers.
     left_out : callable, optional
-        Called with a sentence for each checkpoint that cannot be evaluated; the others are. None: such a checkpoint is an error.
+        Called with a sentence for each checkpoint that cannot be evaluated; the others are. None:
+        such a checkpoint is an error.
 
     Returns
     -------
@@ -233,7 +241,8 @@ def evaluate_training(
     Raises
     ------
     InputError
-        As for `evaluate`; if there are no checkpoints, another number of names, or two that share their weights.
+        As for `evaluate`; if there are no checkpoints, another number of names, or two that share
+        their weights.
     KeyboardInterrupt
         If interrupted before there is any result.
 

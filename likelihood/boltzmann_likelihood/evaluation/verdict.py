@@ -2,56 +2,74 @@
 
 Three methods look at one ln Z. What each of them can say about it is not the same.
 
-*Parallel tempering* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the
-truth was counted (chapter 17). Its value is therefore what is reported, always. Others can only raise doubts about it.
+*Parallel tempering* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature,
+and how often its interval holds the truth was counted (chapter 17). Its value is therefore what is
+reported, always. Others can only raise doubts about it.
 
 Its interval is reported unless the verdict is `not trusted`. Then it would be a false precision,
 and a lower bound on ln Z takes its place, which is proven or certified by AIS's weights at 99.9 %.
 The interval of a number that is `open` holds if nothing is missing, and the report says that.
 
-*AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
-ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds parallel
-tempering, parallel tempering is too low. If AIS lies below parallel tempering, that says nothing: to this side it errs itself, and the
-fewer of its chains count, the further. For the same reason, open brackets and moving estimates of AIS lead to warnings that do not count.
+*AIS* has weights with mean Z, however short the annealing and however few the chains. So they
+seldom say too much: by Markov's inequality ln Z lies above the certified bound
+(`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds
+parallel tempering, parallel tempering is too low. If AIS lies below parallel tempering, that says
+nothing: to this side it errs itself, and the fewer of its chains count, the further. For the same
+reason, open brackets and moving estimates of AIS lead to warnings that do not count.
 
-*RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. How close annealing comes to the
-model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
-down. For a DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance sampling with equally few draws. If
-RAISE is further below parallel tempering, chains hardly reach some images, and parallel tempering may know their surroundings as little.
-Whether it does is asked of runs of parallel tempering that start at the modes to which such images lead. A part of Z that was missed
-elsewhere would lower RAISE for every image alike. If RAISE lies above parallel tempering, that says nothing: short annealing often gives
-more probability to images than a bad model does.
+*RAISE* estimates the log-probability that annealing gives to an image, and is on average too low
+for it. How close annealing comes to the model depends on its length: on the way up it loses ln Z
+minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way down. For a
+DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance
+sampling with equally few draws. If RAISE is further below parallel tempering, chains hardly reach
+some images, and parallel tempering may know their surroundings as little. Whether it does is asked
+of runs of parallel tempering that start at the modes to which such images lead. A part of Z that
+was missed elsewhere would lower RAISE for every image alike. If RAISE lies above parallel
+tempering, that says nothing: short annealing often gives more probability to images than a bad
+model does.
 
-*Runs of parallel tempering from modes*, those of the model itself and those that test and training images show
-(`boltzmann_likelihood.evaluation.modes`), know the mass of regions that parallel tempering may have missed.
+*Runs of parallel tempering from modes*, those of the model itself and those that test and training
+images show (`boltzmann_likelihood.evaluation.modes`), know the mass of regions that parallel
+tempering may have missed.
 
-A sentence that speaks against a number is called a *warning*, here as in the estimators. A *doubt* is a warning as this rule weighs it: with
-the verdict that it leads to, and with the work that would settle it. A *remark* is about the model or the images, not about ln Z.
+A sentence that speaks against a number is called a *warning*, here as in the estimators. A *doubt*
+is a warning as this rule weighs it: with the verdict that it leads to, and with the work that would
+settle it. A *remark* is about the model or the images, not about ln Z.
 
-The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
+The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that
+applies.
 
-1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link without swaps, halves or replicas that
-   disagree, a value below the proven bound); the average is above 0, which no log-probability is; the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
-   the same level; a run from a mode finds more than half a nat that parallel tempering missed, or a nat less than it where both have been; the run
-   was interrupted; or the training images are not of the model's kind.
-2. `open`: a mode could add more than half a nat within two standard errors, or adds for certain more than the interval of parallel tempering has
-   room for; parallel tempering missed a mode that adds less, but where one
-   was missed, many beside it may have been; it has not been in modes that promise more than its interval has room for, if the bounds of all modes
-   are as far below their masses; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or before modes that
-   images show were looked at.
-3. `too noisy to tell`: parallel tempering's 95 % interval extends more than half a nat to either side.
+1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link
+   without swaps, halves or replicas that disagree, a value below the proven bound); the average is
+   above 0, which no log-probability is; the certified bound of AIS's weights, at 99.9 %, lies above
+   parallel tempering's interval at the same level; a run from a mode finds more than half a nat
+   that parallel tempering missed, or a nat less than it where both have been; the run was
+   interrupted; or the training images are not of the model's kind.
+2. `open`: a mode could add more than half a nat within two standard errors, or adds for certain
+   more than the interval of parallel tempering has room for; parallel tempering missed a mode that
+   adds less, but where one was missed, many beside it may have been; it has not been in modes that
+   promise more than its interval has room for, if the bounds of all modes are as far below their
+   masses; or RAISE is lower by a nat more than is explained, for more than three quarters of the
+   images or before modes that images show were looked at.
+3. `too noisy to tell`: parallel tempering's 95 % interval extends more than half a nat to either
+   side.
 
-The same doubts say where an evaluation spends its time (`boltzmann_likelihood.evaluation.annealing_runs`) and, at the end, how much more would be needed.
+The same doubts say where an evaluation spends its time
+(`boltzmann_likelihood.evaluation.annealing_runs`) and, at the end, how much more would be needed.
 
-Two things do not concern ln Z. An average log-probability above 0 by more than its error is impossible, and *not trusted*. And for a deep model
-ln p*(v) may itself be an estimate (`boltzmann_likelihood.evaluation.hidden_layers`): if it still rises by more than a tenth of a nat when draws
-are doubled, or by the last search for hidden states that explain test images but are not drawn, or misses a part of the posterior for images
-that the model has drawn, the average is *not trusted*. What no search finds, since it needs many units to change at once and no start is near,
+Two things do not concern ln Z. An average log-probability above 0 by more than its error is
+impossible, and *not trusted*. And for a deep model ln p*(v) may itself be an estimate
+(`boltzmann_likelihood.evaluation.hidden_layers`): if it still rises by more than a tenth of a nat
+when draws are doubled, or by the last search for hidden states that explain test images but are not
+drawn, or misses a part of the posterior for images that the model has drawn, the average is *not
+trusted*. What no search finds, since it needs many units to change at once and no start is near,
 cannot be seen.
 
-All else is about ln Z. Whether the model is the one that somebody meant is another question. Where its average lies below that of
-independent pixels or of the uniform model by more than its errors explain, `trusted` becomes `open`, for an exact value as well
-(`boltzmann_likelihood.evaluation.result.Evaluation.word`): the usual cause is a file that was read the wrong way round.
+All else is about ln Z. Whether the model is the one that somebody meant is another question. Where
+its average lies below that of independent pixels or of the uniform model by more than its errors
+explain, `trusted` becomes `open`, for an exact value as well
+(`boltzmann_likelihood.evaluation.result.Evaluation.word`): the usual cause is a file that was read
+the wrong way round.
 """
 
 from __future__ import annotations
@@ -78,14 +96,17 @@ from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
 _WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TRUSTED)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
-# RAISE's shortfall, an open bracket and a mode of which a run finds less are reported only beyond the first, and an estimate of AIS that moves
-# beyond the second, in nats.
+# RAISE's shortfall, an open bracket and a mode of which a run finds less are reported only beyond
+# the first, and an estimate of AIS that moves beyond the second, in nats.
 _TOLERANCE, _MOVING = 1.0, 0.5
-# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
+# A mode of which parallel tempering knows less than this part, and which adds more nats than this,
+# may be one of many that were missed.
 _MET, _FIRST_OF_MANY = 0.1, 0.01
-# Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
+# Where RAISE is too low for a larger part of the images than this, it is not because these are hard
+# to reach.
 _MOST = 0.75
-# The probability with which the certified bound and parallel tempering's interval, when they are compared, each hold.
+# The probability with which the certified bound and parallel tempering's interval, when they are
+# compared, each hold.
 _CERTAIN = 0.999
 
 
@@ -118,8 +139,9 @@ def judge(
 ) -> Judgement:
     """Apply the rule of this module.
 
-    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any estimate, `explained` is how many nats
-    RAISE falls short for a known reason, besides what annealing loses, and `doubts` are about the average, not about ln Z.
+    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any
+    estimate, `explained` is how many nats RAISE falls short for a known reason, besides what
+    annealing loses, and `doubts` are about the average, not about ln Z.
     """
     against_all = list(others)
     if finished.interrupted:

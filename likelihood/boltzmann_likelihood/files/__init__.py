@@ -1,8 +1,10 @@
 """What somebody else wrote: models, images and weights of images, from files of almost any program.
 
 - `read_model`, `read_images`, `read_weights`, `read_checkpoints`: what the command reads.
-- `model_of`: any named arrays, from whatever file, if they are the parameters of a model and nothing else.
-- `from_archive`: HDF5 archives, as written by the Python package `rbms` and the Julia package RestrictedBoltzmannMachines.
+- `model_of`: any named arrays, from whatever file, if they are the parameters of a model and
+  nothing else.
+- `from_archive`: HDF5 archives, as written by the Python package `rbms` and the Julia package
+  RestrictedBoltzmannMachines.
 - `binary_from_spins`: a model with units -1 and 1 as a model with units 0 and 1.
 
 A model with units that the library does not have is refused with an error that names its type.

@@ -1,7 +1,7 @@
 """RBMs from HDF5 archives, as written by the Python package `rbms` or the Julia package RestrictedBoltzmannMachines.
 
-`rbms` stores one model for each of several updates during training. The Julia package writes arrays with their axes in the
-opposite order.
+`rbms` stores one model for each of several updates during training. The Julia package writes arrays
+with their axes in the opposite order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from paperlib.validation import as_tensor
 _FEW = 20
 _UPDATE = re.compile(r"update_(\d+)")
 _JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
-# Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds, what this library lacks.
+# Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds,
+# what this library lacks.
 _BINARY, _SPIN = "Binary", "Spin"
 _RBMS_UNITS = {"BBRBM": (_BINARY, _BINARY), "IIRBM": (_SPIN, _SPIN)}
 _RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
@@ -47,8 +48,9 @@ def from_archive(stored: Mapping[str, Entry], path: Path, update: int | None = N
     Parameters
     ----------
     stored : mapping
-        What `boltzmann_likelihood.files.stored.read_stored` read. From `rbms`, models with binary units (BBRBM) and spins (IIRBM) can be read; from
-        the Julia package, layers of type Binary and Spin.
+        What `boltzmann_likelihood.files.stored.read_stored` read. From `rbms`, models with binary
+        units (BBRBM) and spins (IIRBM) can be read; from the Julia package, layers of type Binary
+        and Spin.
     path : Path
         The archive's file, for what is said.
     update : int, optional
@@ -62,7 +64,8 @@ def from_archive(stored: Mapping[str, Entry], path: Path, update: int | None = N
     Raises
     ------
     InputError
-        If an array is missing or of another kind, there is no such update, or units are of a type that the library does not have.
+        If an array is missing or of another kind, there is no such update, or units are of a type
+        that the library does not have.
 
     Examples
     --------
@@ -132,7 +135,8 @@ def _of_rbms(stored: Mapping[str, Entry], path: Path, update: int | None) -> For
     chosen = updates[-1] if update is None else update
     if chosen not in updates:
         raise InputError(f"update: expected one of {_some(updates)} in {path}, got {update}")
-    # Older versions kept the arrays one level higher, and the oldest did not say which kind of model it is.
+    # Older versions kept the arrays one level higher, and the oldest did not say which kind of
+    # model it is.
     group = f"update_{chosen}"
     inside = f"{group}.params."
     place = inside if any(name.startswith(inside) for name in stored) else f"{group}."
@@ -188,7 +192,8 @@ def _of_julia(stored: Mapping[str, Entry], path: Path) -> ForeignRBM:
         if found != expected:
             raise _refused(path, f"{name} {expected}", found)
     units = _text(stored, "visible_type", path), _text(stored, "hidden_type", path)
-    # The first axis of a layer's parameters in Julia is the last one here, and has one entry for these units.
+    # The first axis of a layer's parameters in Julia is the last one here, and has one entry for
+    # these units.
     biases = [_array(stored, f"{layer}_par", path) for layer in ("visible", "hidden")]
     weights = _array(stored, "weights", path)
     if units[0] in CATEGORICAL_KINDS and biases[0].ndim > 2:

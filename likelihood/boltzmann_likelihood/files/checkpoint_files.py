@@ -29,15 +29,17 @@ def read_checkpoints(
     Parameters
     ----------
     paths : sequence of paths
-        One archive of `rbms`, whose updates are read; one folder, whose files are read in the order of the numbers in their names (2
-        before 10), except hidden ones; or the files of at least two models in the order of training.
+        One archive of `rbms`, whose updates are read; one folder, whose files are read in the order
+        of the numbers in their names (2 before 10), except hidden ones; or the files of at least
+        two models in the order of training.
     updates : sequence of int, optional
         Which updates of an archive to read, whatever `most` is; by default all.
     most : int, optional
         Read at most this many, evenly spaced, including the first and the last.
     left_out : callable, optional
-        Called with a sentence for each file of a folder, and for each model of an archive, that cannot be used, because it is damaged,
-        holds something else, or training diverged there; the others are returned. None: this is an error, as it is where each is named.
+        Called with a sentence for each file of a folder, and for each model of an archive, that
+        cannot be used, because it is damaged, holds something else, or training diverged there; the
+        others are returned. None: this is an error, as it is where each is named.
     width : callable, optional
         As for `read_model`.
     names : str, optional
@@ -51,8 +53,8 @@ def read_checkpoints(
     Raises
     ------
     InputError
-        As for `read_model`; if there are fewer than two files, no checkpoint can be used, or the visible units are spins in some models and
-        not in others.
+        As for `read_model`; if there are fewer than two files, no checkpoint can be used, or the
+        visible units are spins in some models and not in others.
 
     Examples
     --------
@@ -143,7 +145,8 @@ def _of_folder(folder: Path) -> list[Path]:
         )
 
     def order(file: Path) -> list[tuple[float, str]]:
-        # A number with one point is a decimal, as in T3.54; with more, it is of a version or a date.
+        # A number with one point is a decimal, as in T3.54; with more, it is of a version or a
+        # date.
         parts = re.split(r"((?:(?<![\d.])\d+\.\d+(?![\d.]*\d))|\d+)", file.name)
         numbered = [part[:1].isdecimal() for part in parts]
         return [

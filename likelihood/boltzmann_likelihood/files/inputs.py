@@ -33,7 +33,8 @@ from paperlib.validation import (
 # ARCHIVE.h5:update_N is one model of an archive, IMAGES.npz:x_test one array of a file.
 _UPDATE = re.compile(r"(?P<path>.+):update_(?P<update>\d+)", re.DOTALL)
 _LABELS = ("label", "labels", "class", "target", "y", "digit")
-# Above this value, the largest one is taken for a grey level of at most 255 and not for white on another scale.
+# Above this value, the largest one is taken for a grey level of at most 255 and not for white on
+# another scale.
 _DARKEST_WHITE = 127
 
 
@@ -47,14 +48,18 @@ def read_model(
     Parameters
     ----------
     path : path
-        A file of one of these formats, which its first bytes tell, possibly gzipped: `.safetensors`, `.npz`, `.mat` (also version 7.3), HDF5,
-        what `torch.save` wrote, or a `BernoulliRBM` as `.skops`. `W.npy,b.npy,a.npy` are three files of one model, and `ARCHIVE.h5:update_N`
-        is one model of an archive of `rbms`, `ARCHIVE.h5` its last. HDF5 needs the package h5py, `.skops` the package skops.
+        A file of one of these formats, which its first bytes tell, possibly gzipped:
+        `.safetensors`, `.npz`, `.mat` (also version 7.3), HDF5, what `torch.save` wrote, or a
+        `BernoulliRBM` as `.skops`. `W.npy,b.npy,a.npy` are three files of one model, and
+        `ARCHIVE.h5:update_N` is one model of an archive of `rbms`, `ARCHIVE.h5` its last. HDF5
+        needs the package h5py, `.skops` the package skops.
     names : str, optional
-        Which array is what, where the file does not tell: `weights=W,visible=b,hidden=a` or a part of it. `weights=W.T` stands for
-        [hidden, visible], `visible=0` for no biases, and `ignore=NAME` for an array that is not part of the model.
+        Which array is what, where the file does not tell: `weights=W,visible=b,hidden=a` or a part
+        of it. `weights=W.T` stands for [hidden, visible], `visible=0` for no biases, and
+        `ignore=NAME` for an array that is not part of the model.
     width : callable, optional
-        Gives the number of values of an image, where neither names nor shapes tell which layer is the visible one.
+        Gives the number of values of an image, where neither names nor shapes tell which layer is
+        the visible one.
 
     Returns
     -------
@@ -64,13 +69,15 @@ def read_model(
     Raises
     ------
     InputError
-        If the file is missing, damaged, a pickle or in an unknown format; if it does not hold a model of units that this library has, or
-        anything else besides; or if it cannot be told what is what.
+        If the file is missing, damaged, a pickle or in an unknown format; if it does not hold a
+        model of units that this library has, or anything else besides; or if it cannot be told what
+        is what.
 
     Notes
     -----
-    An RBM is one matrix and two vectors that fit its sides, whatever they are called. Stacked layers are a DBN. The arrays of a `DBM` or
-    `DBN` are found under the names that `save` gives them, and under the names of the papers' authors.
+    An RBM is one matrix and two vectors that fit its sides, whatever they are called. Stacked
+    layers are a DBN. The arrays of a `DBM` or `DBN` are found under the names that `save` gives
+    them, and under the names of the papers' authors.
 
     Examples
     --------
@@ -250,16 +257,19 @@ def read_images(
     name : str
         What the images are, for error messages: `data` or `train`.
     path : path
-        A file with one array of numbers, [N, D] or [N, height, width], or with a list of N images, such as cells of MATLAB; or one of
-        several arrays, as in `FILE.npz:x_test`. Values up to 1 are intensities, and values that reach beyond 127 and up to 255 are grey levels.
+        A file with one array of numbers, [N, D] or [N, height, width], or with a list of N images,
+        such as cells of MATLAB; or one of several arrays, as in `FILE.npz:x_test`. Values up to 1
+        are intensities, and values that reach beyond 127 and up to 255 are grey levels.
     width : int
         D, as the model expects it.
     binarize_seed : int, optional
         Draw every pixel once, with its intensity as its probability, from this seed.
     spins : bool
-        Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then accepted, and converted to 0 and 1.
+        Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then accepted,
+        and converted to 0 and 1.
     threshold : float, optional
-        Pixels with a larger value are on, the others off. Without this and without a seed, the images must be binary.
+        Pixels with a larger value are on, the others off. Without this and without a seed, the
+        images must be binary.
 
     Returns
     -------
@@ -271,13 +281,14 @@ def read_images(
     Raises
     ------
     InputError
-        If the file is missing, damaged or in another format; holds several arrays, none, or one of the wrong width; or
-        holds values that are not binary (without a seed or threshold), or of which it is not clear what is white (with a seed).
+        If the file is missing, damaged or in another format; holds several arrays, none, or one of
+        the wrong width; or holds values that are not binary (without a seed or threshold), or of
+        which it is not clear what is white (with a seed).
 
     Notes
     -----
-    The images need one byte of memory for each pixel, plus the pages of a `.npy` file that the system keeps as long as it has
-    room; other formats are first read as a whole.
+    The images need one byte of memory for each pixel, plus the pages of a `.npy` file that the
+    system keeps as long as it has room; other formats are first read as a whole.
 
     Examples
     --------
@@ -378,7 +389,8 @@ def _why_other_width(images: Tensor, width: int) -> str:
         return " (if eight bits are packed into each byte, unpack them)"
     if count == 1:
         return " (if a row is a string of bits, put commas between them)"
-    # Labels have a unit for each of at least two kinds, and fewer than half of the units are hardly for labels.
+    # Labels have a unit for each of at least two kinds, and fewer than half of the units are hardly
+    # for labels.
     if count == width - 1:
         return " (was a column left out, as a label or as the number of the row?)"
     if max(width - 20, width // 2 + 1) <= count < width:
@@ -390,7 +402,11 @@ def _why_other_width(images: Tensor, width: int) -> str:
 
 
 def _are(images: Tensor, told: Callable[[Tensor], Tensor]) -> bool:
-    """Whether this is so of all values. Asked block by block, since a mask of all images is as large as they are; most sets are told by the first."""
+    """Whether this is so of all values.
+
+    Asked block by block, since a mask of all images is as large as they are; most sets are told by
+    the first.
+    """
     return all(bool(told(block).all()) for block in blocks(images))
 
 

@@ -1,8 +1,10 @@
 """From named arrays to a model: shapes decide, names break ties, and whatever is left over is refused by its name.
 
-What a file holds decides what its model is; the user can add which array is which, and what is no part of it. One matrix and two vectors
-that fit its sides are an RBM, whatever they are called. Names say which vector belongs to which layer, and where they do not, the width of
-the images does. They also say how a square matrix lies. Where neither tells, the user is asked. Numbers and text are no parameters.
+What a file holds decides what its model is; the user can add which array is which, and what is no
+part of it. One matrix and two vectors that fit its sides are an RBM, whatever they are called.
+Names say which vector belongs to which layer, and where they do not, the width of the images does.
+They also say how a square matrix lies. Where neither tells, the user is asked. Numbers and text are
+no parameters.
 """
 
 from __future__ import annotations
@@ -87,10 +89,10 @@ _Model: TypeAlias = RBM | DBM | DBN
 def parse_names(text: str | None) -> dict[str, list[str]]:
     """Which array is what, from `weights=W,visible=a,hidden=b`.
 
-    `weights=W.T` stands for a matrix [hidden, visible], `visible=0` or `hidden=0` for a model without these biases, and `ignore=NAME` for
-    an array, or a group of entries, that is not part of the model; it may be repeated. Of stacked
-    layers, `layers.0.weights=NAME` is the same for one of them, and `layers.0=GROUP` names the
-    group of entries that is a layer.
+    `weights=W.T` stands for a matrix [hidden, visible], `visible=0` or `hidden=0` for a model
+    without these biases, and `ignore=NAME` for an array, or a group of entries, that is not part of
+    the model; it may be repeated. Of stacked layers, `layers.0.weights=NAME` is the same for one of
+    them, and `layers.0=GROUP` names the group of entries that is a layer.
 
     Raises
     ------
@@ -129,7 +131,8 @@ def model_of(
     names : mapping, optional
         From `parse_names`.
     width : callable, optional
-        Gives the number of values of an image, where neither names nor shapes tell which layer is the visible one.
+        Gives the number of values of an image, where neither names nor shapes tell which layer is
+        the visible one.
 
     Raises
     ------
@@ -574,7 +577,11 @@ def _which_of(layers: _Layers, shapes: Mapping[str, tuple[int, ...]], asked: _As
 def _stack_of(
     layers: _Layers, arrays: _Arrays, asked: _Asked, *, called_as_ours: bool = False
 ) -> tuple[DBN, tuple[str, ...], set[str]]:
-    """The DBN of these layers. A square layer, whose shape does not tell how it lies or which biases are which, follows the others."""
+    """The DBN of these layers.
+
+    A square layer, whose shape does not tell how it lies or which biases are which, follows the
+    others.
+    """
     shapes = {name: _shape(value) for name, value in arrays.items()}
     sides = [_square_side(layer, shapes) for _, layer in layers]
     said = asked.layers

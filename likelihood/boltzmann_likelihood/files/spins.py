@@ -1,7 +1,8 @@
 """Models with units -1 and 1 as models with units 0 and 1, by an exact change of variables.
 
-With s = 2 x - 1 for every unit that is a spin, the energy of the spins is that of binary units with other weights and biases, plus a
-constant. Probabilities are unchanged; ln Z differs by the constant.
+With s = 2 x - 1 for every unit that is a spin, the energy of the spins is that of binary units with
+other weights and biases, plus a constant. Probabilities are unchanged; ln Z differs by the
+constant.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def binary_from_spins(
     couplings = given.weights.double()
     b, a = given.visible_bias.double(), given.hidden_bias.double()
     offset = 0.0
-    # One layer after the other: v'W h + b'v with v = 2 x - 1 is x'(2 W) h + (2 b)'x - (1'W) h - 1'b.
+    # One layer after the other: v'W h + b'v with v = 2 x - 1 is x'(2 W) h + (2 b)'x - (1'W) h -
+    # 1'b.
     if visible:
         offset -= b.sum().item()
         a = a - couplings.sum(0)

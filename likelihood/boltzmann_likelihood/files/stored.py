@@ -1,10 +1,13 @@
-"""Named arrays from a file of any format, told by its first bytes and not by its name. Nothing is ever unpickled.
+"""Named arrays from a file of any format, told by its first bytes and not by its name.
 
-A file may be gzipped. Groups, structs and nested dictionaries are flattened, with dots between the names: `rbm.weights`. A list or a
-MATLAB cell counts from 0. A format without names, such as `.npy`, gives one array under the empty name.
+Nothing is ever unpickled.
 
-Files from elsewhere are not trusted. No array is read that is many times larger than its file, and of HDF5 only plain data of the file
-itself: no links to other files, no virtual or external data.
+A file may be gzipped. Groups, structs and nested dictionaries are flattened, with dots between the
+names: `rbm.weights`. A list or a MATLAB cell counts from 0. A format without names, such as `.npy`,
+gives one array under the empty name.
+
+Files from elsewhere are not trusted. No array is read that is many times larger than its file, and
+of HDF5 only plain data of the file itself: no links to other files, no virtual or external data.
 """
 
 from __future__ import annotations
@@ -105,7 +108,8 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
         if isinstance(source, io.BytesIO):
             source.seek(0)
         with warnings.catch_warnings():
-            # numpy warns of files that Python 2 wrote and of empty text, and torch of its own old formats.
+            # numpy warns of files that Python 2 wrote and of empty text, and torch of its own old
+            # formats.
             warnings.simplefilter("ignore", UserWarning)
             found = _READERS[kind](source, path)
         if isinstance(found, _Hdf5):
@@ -145,8 +149,9 @@ def plain_name(name: str) -> str:
 def training_level(name: str) -> int:
     """How surely what has this name is of the training and not of the model.
 
-    0: not at all. 1: a word such as `epoch` has a number, as in `W_epoch100`, and may say when a parameter was stored. 2: it has none, as
-    in `epoch_errors`. 3: the name is that of what accompanies a parameter, such as `W_momentum`.
+    0: not at all. 1: a word such as `epoch` has a number, as in `W_epoch100`, and may say when a
+    parameter was stored. 2: it has none, as in `epoch_errors`. 3: the name is that of what
+    accompanies a parameter, such as `W_momentum`.
     """
     lower = re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()
     words = set(re.findall("[a-z]+", lower))
@@ -476,7 +481,8 @@ class _Hdf5(UserDict[str, Entry]):
         self._source, self.path = source, path
         with self._opened() as file:
             places = list(_places_below(file, "", set()))
-        # A name may have dots of its own, and `a.b` may stand beside the group `a` with a `b`: then each has its path as its name.
+        # A name may have dots of its own, and `a.b` may stand beside the group `a` with a `b`: then
+        # each has its path as its name.
         names = Counter(place.replace("/", ".") for place in places)
         for place in places:
             name = place.replace("/", ".")
@@ -529,7 +535,10 @@ class _Hdf5(UserDict[str, Entry]):
 
 
 def _places_below(group: Any, prefix: str, seen: set[int]) -> Iterator[str]:
-    """Paths of all data below a group. A link, and a group that was met before, stand for themselves and are not followed."""
+    """Paths of all data below a group.
+
+    A link, and a group that was met before, stand for themselves and are not followed.
+    """
     from h5py import Group, HardLink, h5o  # pyright: ignore[reportAttributeAccessIssue]
 
     if "OCTAVE_NEW_FORMAT" in group.attrs:

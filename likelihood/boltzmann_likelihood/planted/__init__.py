@@ -1,8 +1,9 @@
 """Planted models: RBMs of any size whose ln Z is known exactly, with independent exact draws.
 
-Enumeration ends at 25 units in the smaller layer. An estimator that was only tested there may still fail at 784 x 500. The functions of
-this package make RBMs of such sizes in which ln Z is computable for a reason other than small size. Each returns a `Planted`: the model,
-its ln Z in nats, and a function that draws visible vectors from it. The models are ordinary objects of the class `RBM`.
+Enumeration ends at 25 units in the smaller layer. An estimator that was only tested there may still
+fail at 784 x 500. The functions of this package make RBMs of such sizes in which ln Z is computable
+for a reason other than small size. Each returns a `Planted`: the model, its ln Z in nats, and a
+function that draws visible vectors from it. The models are ordinary objects of the class `RBM`.
 
 ==================  ============================================================================================
 `block_diagonal`    small RBMs side by side, with units shuffled: the easiest case
@@ -15,11 +16,12 @@ its ln Z in nats, and a function that draws visible vectors from it. The models 
 `read_planted`      reads such a file
 ==================  ============================================================================================
 
-ln Z is that of the parameters as they are stored, also in float32: parameters are rounded first, and ln Z is computed in float64 from
-the rounded ones. Its error is that of float64 sums, far below 1e-8 nats. Models are made on the CPU; `planted.rbm.to(...)` moves one.
+ln Z is that of the parameters as they are stored, also in float32: parameters are rounded first,
+and ln Z is computed in float64 from the rounded ones. Its error is that of float64 sums, far below
+1e-8 nats. Models are made on the CPU; `planted.rbm.to(...)` moves one.
 
-If unsure, use `block_diagonal()` to check that an estimator is right at full size, and `low_rank(threshold=...)` and `hidden_mode` to check
-whether it notices when it is not.
+If unsure, use `block_diagonal()` to check that an estimator is right at full size, and
+`low_rank(threshold=...)` and `hidden_mode` to check whether it notices when it is not.
 """
 
 from boltzmann_likelihood.planted.components import block_diagonal as block_diagonal

@@ -1,17 +1,18 @@
 """RBMs that fall apart into small pieces, and such RBMs with a second mode that does not show in the data.
 
-Units that are not joined by a chain of non-zero weights are independent. Hence Z = prod_c Z_c over the connected components c of the graph
-whose edges are the non-zero weights, and each Z_c is a sum over the states of the component's smaller layer, which is enumerated. Small RBMs
-side by side are the easiest models of any size with an exact ln Z.
+Units that are not joined by a chain of non-zero weights are independent. Hence Z = prod_c Z_c over
+the connected components c of the graph whose edges are the non-zero weights, and each Z_c is a sum
+over the states of the component's smaller layer, which is enumerated. Small RBMs side by side are
+the easiest models of any size with an exact ln Z.
 
-*A mode of known odds:* new hidden units, on together or off together, pull the visible units towards a random pattern. Summed over the
-number k of them that are on,
+*A mode of known odds:* new hidden units, on together or off together, pull the visible units
+towards a random pattern. Summed over the number k of them that are on,
 
     Z = sum_k (n choose k) e^{k c} Z_k,
 
-where Z_k is that of the model without them, with its visible biases shifted by k times a new unit's weights. The bias c of the new
-units is chosen to give the requested odds of all on against all off. An estimate that never meets the mode is too low by
-ln(1 + odds), and nothing in the data shows it.
+where Z_k is that of the model without them, with its visible biases shifted by k times a new unit's
+weights. The bias c of the new units is chosen to give the requested odds of all on against all off.
+An estimate that never meets the mode is too low by ln(1 + odds), and nothing in the data shows it.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def from_components(rbm: RBM) -> Planted:
     Parameters
     ----------
     rbm : RBM
-        The model. Each connected component of its non-zero weights must have at most 20 units in its smaller layer. An RBM with at most
-        20 hidden units is a special case.
+        The model. Each connected component of its non-zero weights must have at most 20 units in
+        its smaller layer. An RBM with at most 20 hidden units is a special case.
 
     Returns
     -------
@@ -98,11 +99,13 @@ def block_diagonal(
     num_visible, num_hidden : int
         Numbers of units of the whole model, D and M, divided evenly among the blocks.
     num_blocks : int
-        At most the number of units of either layer, and enough that the smaller layer of each block can be enumerated (at most 20 units).
+        At most the number of units of either layer, and enough that the smaller layer of each block
+        can be enumerated (at most 20 units).
     weight_std : float
         Standard deviation of the weights within the blocks.
     bias_std : float
-        Standard deviation of the biases around the values at which a unit is on half of the time when the units of the other layer are.
+        Standard deviation of the biases around the values at which a unit is on half of the time
+        when the units of the other layer are.
     generator : torch.Generator or int, optional
         Source of randomness for the model; on the CPU.
     dtype : torch.dtype
@@ -172,26 +175,28 @@ def hidden_mode(
     Parameters
     ----------
     rbm : RBM
-        The model without the mode, of the kind that `from_components` takes: the `rbm` of a `block_diagonal`, or a trained one with at
-        most 20 hidden units. Its own draws, `from_components(rbm).draws`, are data that do not show the mode.
+        The model without the mode, of the kind that `from_components` takes: the `rbm` of a
+        `block_diagonal`, or a trained one with at most 20 hidden units. Its own draws,
+        `from_components(rbm).draws`, are data that do not show the mode.
     log_odds : float
         ln of the odds that the new units are all on rather than all off.
     units : int
         Number of hidden units that hold the mode: several are harder to switch on one by one.
     fraction : float
-        Fraction of the visible units that the mode fixes, from 0 to 1; these are the first ones. The others are as free as without the
-        mode.
+        Fraction of the visible units that the mode fixes, from 0 to 1; these are the first ones.
+        The others are as free as without the mode.
     strength : float
-        How far all new units together shift a visible bias. A pixel of the mode that was on half of the time follows the mode with
-        probability sigmoid(strength).
+        How far all new units together shift a visible bias. A pixel of the mode that was on half of
+        the time follows the mode with probability sigmoid(strength).
     generator : torch.Generator or int, optional
         Source of randomness for the pattern; on the CPU.
 
     Returns
     -------
     Planted
-        A model of the type of `rbm` with `units` additional hidden units, which are the last ones. If the new bias is rounded to
-        float32, the odds are off accordingly, and `log_z` is that of the rounded model.
+        A model of the type of `rbm` with `units` additional hidden units, which are the last ones.
+        If the new bias is rounded to float32, the odds are off accordingly, and `log_z` is that of
+        the rounded model.
 
     Raises
     ------

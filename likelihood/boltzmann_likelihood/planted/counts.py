@@ -1,11 +1,13 @@
 """Weights of low rank with whole-number factors: ln Z by dynamic programming over counts.
 
-Let W = sum_a u_a w_a' with whole numbers u_a. The hidden units see a visible vector only through the counts m_a = u_a' v, so that
+Let W = sum_a u_a w_a' with whole numbers u_a. The hidden units see a visible vector only through
+the counts m_a = u_a' v, so that
 
     Z = sum_m N(m) prod_j (1 + exp(a_j + sum_a w_ja m_a)),        N(m) = sum_{v: u' v = m} e^{b' v}.
 
-There are few different counts, and N is computed unit by unit. All sums are of positive terms in the log domain, so nothing cancels.
-All hidden units pull together, so that strong weights give what single-site chains are worst at: a transition between two phases.
+There are few different counts, and N is computed unit by unit. All sums are of positive terms in
+the log domain, so nothing cancels. All hidden units pull together, so that strong weights give what
+single-site chains are worst at: a transition between two phases.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from paperlib.numerics import resolve_generator, softplus
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import as_tensor, parameter, require_count, require_finite, require_shape
 
-# Largest number of different counts m. A table of 2^21 takes 16 MiB, and there is one for each different row of u.
+# Largest number of different counts m. A table of 2^21 takes 16 MiB, and there is one for each
+# different row of u.
 _MOST_COUNTS = 2**21
 # Numbers held at once while the hidden units are summed out: 32 MiB.
 _BLOCK_NUMBERS = 2**22
@@ -62,15 +65,17 @@ def low_rank(
     values : sequence of int
         Values from which the entries of u are drawn.
     strength : float
-        Scale of the weights. 1 is the critical point of mean-field theory for threshold 0: below it, the hidden units are nearly
-        independent; above it, there are two modes for each factor.
+        Scale of the weights. 1 is the critical point of mean-field theory for threshold 0: below
+        it, the hidden units are nearly independent; above it, there are two modes for each factor.
     threshold : float
-        How far below zero the input of a hidden unit is at balanced counts. From about 2 on, the transition is of first order and occurs
-        at a strength below 1: a disordered phase and ordered phases have comparable weights, with hardly anything between them. At the
-        default sizes this happens near strength 0.81 for threshold 3 and, more sharply, near 0.62 for threshold 4; the exact place
-        depends on the draw.
+        How far below zero the input of a hidden unit is at balanced counts. From about 2 on, the
+        transition is of first order and occurs at a strength below 1: a disordered phase and
+        ordered phases have comparable weights, with hardly anything between them. At the default
+        sizes this happens near strength 0.81 for threshold 3 and, more sharply, near 0.62 for
+        threshold 4; the exact place depends on the draw.
     bias_std : float
-        Standard deviation of the visible biases around the values that balance the counts. These biases decide the odds of the modes.
+        Standard deviation of the visible biases around the values that balance the counts. These
+        biases decide the odds of the modes.
     generator : torch.Generator or int, optional
         Source of randomness for the model; on the CPU.
     dtype : torch.dtype
@@ -83,8 +88,9 @@ def low_rank(
 
     Notes
     -----
-    The factors w are normal with variance 4 s^2 / (r D M sigma'(-threshold)), where s is the `strength`, r the mean square of the `values`,
-    and sigma' the derivative of the logistic function. Hidden biases set the inputs at balanced counts, m = sum_i u_i / 2, to minus
+    The factors w are normal with variance 4 s^2 / (r D M sigma'(-threshold)), where s is the
+    `strength`, r the mean square of the `values`, and sigma' the derivative of the logistic
+    function. Hidden biases set the inputs at balanced counts, m = sum_i u_i / 2, to minus
     `threshold`; visible biases cancel the mean pull of the hidden units there.
 
     Examples
@@ -140,10 +146,11 @@ def from_factors(
     Parameters
     ----------
     visible_factors : array or Tensor, shape [D, rank]
-        u: whole numbers, small enough for the number of different counts, `prod_a (1 + sum_i |u_ia|)`, to be at most two million.
+        u: whole numbers, small enough for the number of different counts, `prod_a (1 + sum_i
+        |u_ia|)`, to be at most two million.
     hidden_factors : array or Tensor, shape [M, rank]
-        w: any numbers. They are rounded to multiples of a power of two so that every weight is exact in `dtype`; this changes a weight
-        by a few roundings of the largest one.
+        w: any numbers. They are rounded to multiples of a power of two so that every weight is
+        exact in `dtype`; this changes a weight by a few roundings of the largest one.
     visible_bias : array or Tensor, shape [D]
     hidden_bias : array or Tensor, shape [M]
     dtype : torch.dtype
@@ -152,7 +159,8 @@ def from_factors(
     Raises
     ------
     InputError
-        If a shape does not fit, a number is NaN or infinite, one in u is not whole, or there are too many different counts.
+        If a shape does not fit, a number is NaN or infinite, one in u is not whole, or there are
+        too many different counts.
 
     Examples
     --------
@@ -207,7 +215,8 @@ class _Group:
     units: Tensor  # indices of the units, [g]
     row: Tensor  # their row of u, [rank]
     bias: Tensor  # [g]
-    # ln of the elementary symmetric polynomials of the e^{b_i}: row i, column n sums over the states of the first i units with n of them on
+    # ln of the elementary symmetric polynomials of the e^{b_i}: row i, column n sums over the
+    # states of the first i units with n of them on
     log_polynomials: Tensor  # [g + 1, g + 1]
     low: Tensor  # smallest counts of the earlier groups, [rank]
     log_counts: Tensor  # ln N of the earlier groups, from `low` on, [range of m_1, ...]

@@ -1,8 +1,9 @@
 """One file with an RBM, its exact ln Z and draws, for testing other programs.
 
-It is an `.npz` file, which numpy reads without this library. It holds `weights` [D, M], `visible_bias` [D] and `hidden_bias` [M] (under
-the names that `RBM.save` uses, so that `RBM.load` and `paperlib evaluate` accept the file), `log_z`, `draws` [n, D] as bytes, and
-`provenance` as JSON.
+It is an `.npz` file, which numpy reads without this library. It holds `weights` [D, M],
+`visible_bias` [D] and `hidden_bias` [M] (under the names that `RBM.save` uses, so that `RBM.load`
+and `paperlib evaluate` accept the file), `log_z`, `draws` [n, D] as bytes, and `provenance` as
+JSON.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def write_planted(
     path : path
         Ends in `.npz`.
     model : Planted
-        What to write. The file is compressed, so the zeros of a block-diagonal model take hardly any space.
+        What to write. The file is compressed, so the zeros of a block-diagonal model take hardly
+        any space.
     num_draws : int
         Number of draws to include, at one byte per unit.
     generator : torch.Generator or int, optional
@@ -76,7 +78,8 @@ def write_planted(
     Raises
     ------
     InputError
-        If the path has another ending, `model` is not a planted model, or `num_draws` is not a whole number.
+        If the path has another ending, `model` is not a planted model, or `num_draws` is not a
+        whole number.
 
     Examples
     --------

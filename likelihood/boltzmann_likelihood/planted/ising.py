@@ -1,23 +1,29 @@
 """The Ising model on a square lattice with periodic boundaries, as an RBM: ln Z by Kaufman's formula, and exact draws.
 
-A hidden unit that sees two spins s = 2 v - 1 with the same weight w represents a bond between them: summing it out leaves
+A hidden unit that sees two spins s = 2 v - 1 with the same weight w represents a bond between them:
+summing it out leaves
 
     2 cosh(w (s_1 + s_2)) = A e^{J s_1 s_2},        cosh(2 w) = e^{2 J},        A = 2 e^J
 
-(decimation). In units that are 0 or 1, the weights are 4 w, the hidden biases -4 w and the visible biases -8 w, and ln Z of the RBM is
-that of the Ising model plus ln 2 + J - 2 w for each bond. Kaufman (1949) gave Z of a finite torus in closed form; the critical point of
-the infinite lattice is J = ln(1 + sqrt 2) / 2.
+(decimation). In units that are 0 or 1, the weights are 4 w, the hidden biases -4 w and the visible
+biases -8 w, and ln Z of the RBM is that of the Ising model plus ln 2 + J - 2 w for each bond.
+Kaufman (1949) gave Z of a finite torus in closed form; the critical point of the infinite lattice
+is J = ln(1 + sqrt 2) / 2.
 
-*Draws of the disordered model, up to the critical coupling:* coupling from the past (Propp & Wilson, 1996) in its read-once form (Wilson,
-2000). Chains that start from all spins up and from all spins down are updated with the same random numbers. Updates preserve the order of
-chains, so where these two have met, every other chain has met them as well. Time is cut into blocks of a length that is fixed beforehand.
-The state *before* a block in which the chains meet, reached from the end of an earlier such block, has exactly the distribution of the model.
+*Draws of the disordered model, up to the critical coupling:* coupling from the past (Propp &
+Wilson, 1996) in its read-once form (Wilson, 2000). Chains that start from all spins up and from all
+spins down are updated with the same random numbers. Updates preserve the order of chains, so where
+these two have met, every other chain has met them as well. Time is cut into blocks of a length that
+is fixed beforehand. The state *before* a block in which the chains meet, reached from the end of an
+earlier such block, has exactly the distribution of the model.
 
-*Draws of the ordered model, above it:* such chains would take a time that grows exponentially with the lattice. However, the domain walls
-of an ordered model are the graphs of the high-temperature expansion of a disordered one on the dual lattice, tanh J* = e^{-2J} (Kramers &
-Wannier, 1941). Therefore, spins are drawn at J*, then bonds between equal spins with probability 1 - e^{-2J*} (Edwards & Sokal, 1988), and
-then a uniform random even subgraph of the bonds, which has exactly the distribution of these graphs (Grimmett & Janson, 2009). Subgraphs
-that wind around the torus an odd number of times are not domain walls, and are drawn anew.
+*Draws of the ordered model, above it:* such chains would take a time that grows exponentially with
+the lattice. However, the domain walls of an ordered model are the graphs of the high-temperature
+expansion of a disordered one on the dual lattice, tanh J* = e^{-2J} (Kramers & Wannier, 1941).
+Therefore, spins are drawn at J*, then bonds between equal spins with probability 1 - e^{-2J*}
+(Edwards & Sokal, 1988), and then a uniform random even subgraph of the bonds, which has exactly the
+distribution of these graphs (Grimmett & Janson, 2009). Subgraphs that wind around the torus an odd
+number of times are not domain walls, and are drawn anew.
 """
 
 from __future__ import annotations
@@ -54,23 +60,25 @@ def ising_2d(
     Parameters
     ----------
     side : int
-        L, at least 2: L^2 visible and 2 L^2 hidden units. For L = 2 each pair of neighbours has two bonds.
+        L, at least 2: L^2 visible and 2 L^2 hidden units. For L = 2 each pair of neighbours has two
+        bonds.
     coupling : float, optional
-        J, between 0.001 and 20: the energy of a bond is -J s_1 s_2. By default the critical coupling, 0.4407. It is
-        rounded to a value that weights of the given type can express.
+        J, between 0.001 and 20: the energy of a bond is -J s_1 s_2. By default the critical
+        coupling, 0.4407. It is rounded to a value that weights of the given type can express.
     dtype : torch.dtype
         Type of the model, float32 or float64.
 
     Returns
     -------
     Planted
-        Visible unit r L + c is the site in row r and column c. Draws are made by coupling from the past and are exact at every coupling. They take longest at the critical coupling.
+        Visible unit r L + c is the site in row r and column c. Draws are made by coupling from the
+        past and are exact at every coupling. They take longest at the critical coupling.
 
     Raises
     ------
     InputError
-        If a number does not fit. Also raised by `draws` if chains do not meet within 100,000 sweeps, which can happen on large lattices
-        close to the critical point.
+        If a number does not fit. Also raised by `draws` if chains do not meet within 100,000
+        sweeps, which can happen on large lattices close to the critical point.
 
     Examples
     --------
@@ -104,7 +112,8 @@ def ising_2d(
 
 def _ising_log_z(side: int, coupling: float) -> float:
     """ln Z = ln sum_s exp(J sum_bonds s_1 s_2) on a torus in nats: Kaufman (1949), in the form of Ferdinand & Fisher (1969)."""
-    # With n = side, Z = (2 sinh 2J)^{n^2 / 2} (Z_1 + Z_2 + Z_3 + Z_4) / 2, each Z_i a product over r of 2 cosh or 2 sinh of n gamma / 2.
+    # With n = side, Z = (2 sinh 2J)^{n^2 / 2} (Z_1 + Z_2 + Z_3 + Z_4) / 2, each Z_i a product over
+    # r of 2 cosh or 2 sinh of n gamma / 2.
     log_sinh = _log_2_sinh(2 * coupling) - math.log(2)
     # (1 - S)^2 / S is cosh 2J coth 2J - 2, without cancellation; S = sinh 2J
     excess = 4 * math.sinh(log_sinh / 2) ** 2
@@ -173,8 +182,9 @@ def _draw_spins(side: int, coupling: float, num_draws: int, generator: torch.Gen
 class _Coupled:
     """Read-once coupling from the past for heat-bath sweeps.
 
-    Three chains share their random numbers: one from all spins down, one from all spins up, and one from which draws are taken. A site is
-    one integer with four bits for each chain, the lowest of which is the spin, so the sum over four neighbours counts for all three at once.
+    Three chains share their random numbers: one from all spins down, one from all spins up, and one
+    from which draws are taken. A site is one integer with four bits for each chain, the lowest of
+    which is the spin, so the sum over four neighbours counts for all three at once.
     """
 
     _DOWN, _UP, _DRAWN = 0x001, 0x010, 0x100
@@ -218,7 +228,8 @@ class _Coupled:
         """One heat-bath update of every site of `sites` [n, side, side]."""
         uniform = self._random.random(tuple(sites.shape))
         above = sum((uniform < level).astype(np.int16) for level in self._levels)
-        # A spin becomes up if at least 5 - above of its neighbours are up, that is, if their number + 3 + above has the bit of value 8.
+        # A spin becomes up if at least 5 - above of its neighbours are up, that is, if their number
+        # + 3 + above has the bit of value 8.
         carry = torch.from_numpy(np.asarray((above + 3) * self._ALL, dtype=np.int16))
         for colour in self._colours:
             count = sites.roll(1, 1) + sites.roll(-1, 1) + sites.roll(1, 2) + sites.roll(-1, 2)
@@ -255,12 +266,14 @@ def _ordered_from_dual(spins: Tensor, coupling: float, generator: torch.Generato
     uniform = torch.rand(equal.shape, dtype=torch.float64, generator=generator)
     coins = torch.rand(equal.shape, dtype=torch.float64, generator=generator) < 0.5
     walls = _uniform_even_subgraph(equal & (uniform < -math.expm1(-2 * coupling)), coins)
-    # A dual bond to the right crosses the downward bond of the next site; a downward dual bond crosses the rightward bond of the site below.
+    # A dual bond to the right crosses the downward bond of the next site; a downward dual bond
+    # crosses the rightward bond of the site below.
     between_rows = walls[0].roll(1, 2)
     between_columns = walls[1].roll(1, 1)
     closed = (between_rows[:, :, 0].sum(1) % 2 == 0) & (between_columns[:, 0, :].sum(1) % 2 == 0)
     first = torch.rand(len(spins), generator=generator) < 0.5
-    # Parity of the number of walls on the way from the first site: down the first column, then along the row.
+    # Parity of the number of walls on the way from the first site: down the first column, then
+    # along the row.
     down = between_rows[:, :, :1].long().roll(1, 1)
     down[:, 0] = 0
     along = between_columns.long().roll(1, 2)
@@ -272,7 +285,8 @@ def _ordered_from_dual(spins: Tensor, coupling: float, generator: torch.Generato
 def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     """A subset of the `bonds` [2, n, side, side] with an even number at every site, drawn uniformly among all such subsets.
 
-    Bonds outside a spanning forest are taken according to their coins; those in the forest are then determined, from the leaves to the roots.
+    Bonds outside a spanning forest are taken according to their coins; those in the forest are then
+    determined, from the leaves to the roots.
     """
     _, count, side, _ = bonds.shape
     sites = torch.arange(count * side * side).view(count, side, side)
@@ -283,7 +297,8 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     size = count * side * side
     graph = coo_array((np.ones(len(chosen)), (here, there)), shape=(size, size))
     number, labels = connected_components(graph, directed=False)
-    # A common root above one site of each component turns the forest into a tree, which a single search traverses.
+    # A common root above one site of each component turns the forest into a tree, which a single
+    # search traverses.
     roots = np.empty(number, dtype=np.int64)
     roots[labels[::-1]] = np.arange(size)[::-1]
     rows = np.concatenate([here, np.full(number, size)])

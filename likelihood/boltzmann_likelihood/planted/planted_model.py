@@ -39,9 +39,9 @@ class Planted(NamedTuple):
     log_z : float
         Its ln Z in nats, for the parameters as they are stored.
     draws : callable
-        `draws(num_draws, generator=None)` gives independent exact draws of the visible units, [num_draws, D], binary, in the model's
-        type, on the CPU. It is a function rather than a tensor, since some tests need ten draws and others a million. It can be
-        pickled.
+        `draws(num_draws, generator=None)` gives independent exact draws of the visible units,
+        [num_draws, D], binary, in the model's type, on the CPU. It is a function rather than a
+        tensor, since some tests need ten draws and others a million. It can be pickled.
 
     Examples
     --------

@@ -2,16 +2,19 @@
 
 For f_0 and f_1 with normalisers Z_0 and Z_1, and with l = ln f_1(x) / f_0(x), the root L of
 
-    sum over draws x of 0 of s(l - L - c)  =  sum over draws x of 1 of s(L + c - l),     c = ln(n_0 / n_1),
+    sum over draws x of 0 of s(l - L - c)  =  sum over draws x of 1 of s(L + c - l),     c = ln(n_0
+    / n_1),
 
-with s the logistic function and n_0, n_1 the numbers of draws, is the estimate of ln(Z_1 / Z_0) with the smallest asymptotic variance
-among all that use these draws (Bennett 1976; Meng & Wong 1996). As L increases, the left side falls and the right side rises, so there
-is exactly one root.
+with s the logistic function and n_0, n_1 the numbers of draws, is the estimate of ln(Z_1 / Z_0)
+with the smallest asymptotic variance among all that use these draws (Bennett 1976; Meng & Wong
+1996). As L increases, the left side falls and the right side rises, so there is exactly one root.
 
-With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are swapped. Parallel tempering
-(`paperlib.estimators.tempering.tempering`) therefore gains nothing from averaging over the swaps that it might have made.
+With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are swapped.
+Parallel tempering (`paperlib.estimators.tempering.tempering`) therefore gains nothing from
+averaging over the swaps that it might have made.
 
-The two distributions may also be those of whole walks, AIS forward and back (Grosse, Ghahramani & Adams 2015).
+The two distributions may also be those of whole walks, AIS forward and back (Grosse, Ghahramani &
+Adams 2015).
 """
 
 from __future__ import annotations
@@ -28,11 +31,13 @@ from paperlib.mcmc.series import batch_means
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_log_ratios, require_count
 
-# Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
+# Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving
+# it.
 _MOST_ROUNDS = 200
 # Up to how much of itself, or of a nat, a root may be wrong.
 _PRECISION = 1e-13
-# With fewer draws from one side in the region where the two distributions overlap, the asymptotic error means little.
+# With fewer draws from one side in the region where the two distributions overlap, the asymptotic
+# error means little.
 _FEWEST_IN_OVERLAP = 5.0
 # With less than this much of a draw there, the draws say nothing.
 _NO_OVERLAP = 1e-9
@@ -51,7 +56,8 @@ class BennettEstimate(StudentEstimate):
     std_error : float
         Its standard error; infinite where the draws do not determine it.
     degrees_of_freedom : float
-        Of the standard error: infinite for the asymptotic formula, otherwise the number of batches minus one.
+        Of the standard error: infinite for the asymptotic formula, otherwise the number of batches
+        minus one.
     warnings : tuple of str
         Reasons not to believe the estimate; empty if none was found, which proves nothing.
 
@@ -80,26 +86,31 @@ def bennett(
     Parameters
     ----------
     forward : array or Tensor, shape [n_0]
-        ln f_1(x) / f_0(x) at draws x from distribution 0, in nats; minus infinity where f_1 is zero.
+        ln f_1(x) / f_0(x) at draws x from distribution 0, in nats; minus infinity where f_1 is
+        zero.
     reverse : array or Tensor, shape [n_1]
         ln f_0(x) / f_1(x) at draws x from distribution 1; minus infinity where f_0 is zero.
     num_batches : int, optional
-        For dependent draws, in the order of a Markov chain: the number of batches in time that each side is cut into. The standard
-        error then comes from the spread of the batch means. A batch should be many times longer than the memory of the chain; twenty is a
-        good number of batches. Batches with the same number are paired, so that dependence between the two sides is included, too.
-        None: the draws are independent, and the error is the asymptotic one (Bennett 1976).
+        For dependent draws, in the order of a Markov chain: the number of batches in time that each
+        side is cut into. The standard error then comes from the spread of the batch means. A batch
+        should be many times longer than the memory of the chain; twenty is a good number of
+        batches. Batches with the same number are paired, so that dependence between the two sides
+        is included, too. None: the draws are independent, and the error is the asymptotic one
+        (Bennett 1976).
 
     Returns
     -------
     BennettEstimate
-        Infinite if all draws from one side have zero weight under the other distribution. Its error alone is infinite if the draws of
-        the two sides lie so far apart that they do not determine the ratio.
+        Infinite if all draws from one side have zero weight under the other distribution. Its error
+        alone is infinite if the draws of the two sides lie so far apart that they do not determine
+        the ratio.
 
     Raises
     ------
     InputError
-        If there is no draw, a log-ratio is NaN or plus infinity, no draw from either side has weight under the other distribution, or
-        there are fewer than two batches, or fewer draws than batches.
+        If there is no draw, a log-ratio is NaN or plus infinity, no draw from either side has
+        weight under the other distribution, or there are fewer than two batches, or fewer draws
+        than batches.
 
     Examples
     --------
@@ -139,7 +150,8 @@ def bennett(
         spread = (left.square().sum() + right.square().sum()).item() / overlap**2
         variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf
     else:
-        # the difference of the two sides according to each batch, scaled up to the number of all draws
+        # the difference of the two sides according to each batch, scaled up to the number of all
+        # draws
         scores = len(up) * batch_means(left, num_batches)
         scores -= len(down) * batch_means(right, num_batches)
         variance = scores.var().item() / num_batches / overlap**2
@@ -150,8 +162,8 @@ def bennett(
             f"Only about {overlap:.2g} draws of each side lie where the two distributions overlap. Take more draws, or put a "
             "distribution in between."
         )
-    # e^(l - ln Z_1 / Z_0) has the mean 1 at draws of 0, and its inverse at draws of 1. By Markov's inequality, none of n draws, dependent
-    # or not, exceeds ln(n / q) except with probability q.
+    # e^(l - ln Z_1 / Z_0) has the mean 1 at draws of 0, and its inverse at draws of 1. By Markov's
+    # inequality, none of n draws, dependent or not, exceeds ln(n / q) except with probability q.
     excess = max(
         (side.max().item() - ratio - math.log(len(side) / _CONTRADICTION))
         for side, ratio in ((up, log_ratio), (down, -log_ratio))
@@ -167,12 +179,14 @@ def bennett(
 def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
     """The roots of Bennett's equation, float64 [pairs], for many pairs of distributions at once.
 
-    Both sides are l = ln f_1(x) / f_0(x), `lower` [pairs, n_0] at draws from 0 and `upper` [pairs, n_1] at draws from 1. They may be minus
-    and plus infinity, but each pair needs at least one finite number on either side.
+    Both sides are l = ln f_1(x) / f_0(x), `lower` [pairs, n_0] at draws from 0 and `upper` [pairs,
+    n_1] at draws from 1. They may be minus and plus infinity, but each pair needs at least one
+    finite number on either side.
     """
     offset = math.log(lower.shape[1] / upper.shape[1])
     both = torch.cat([lower, upper], 1)
-    # This far beyond the outermost draws, one side of the equation outweighs the other for any numbers of draws.
+    # This far beyond the outermost draws, one side of the equation outweighs the other for any
+    # numbers of draws.
     margin = 2 + math.log(both.shape[1])
     finite = both.isfinite()
     low = both.where(finite, math.inf).amin(1) - margin - offset

@@ -1,22 +1,24 @@
 """Parallel tempering: chains at many temperatures in one batch, which swap their temperatures.
 
-The temperatures are the betas 0 = beta_0 < ... < beta_{N-1} = 1 of a path, and a replica has one chain at every temperature. All replicas
-walk in one batch, with one beta for each chain. After a transition, neighbours x at temperature k and y at temperature k + 1 of a replica
-swap temperatures with the probability
+The temperatures are the betas 0 = beta_0 < ... < beta_{N-1} = 1 of a path, and a replica has one
+chain at every temperature. All replicas walk in one batch, with one beta for each chain. After a
+transition, neighbours x at temperature k and y at temperature k + 1 of a replica swap temperatures
+with the probability
 
     min(1, f_k(y) f_{k+1}(x) / (f_k(x) f_{k+1}(y))),
 
-which leaves the product of all p_k invariant (Swendsen & Wang 1986; Geyer 1991). Chains swap their temperatures, not their
-states, so a chain keeps its state and all the products that it remembers.
+which leaves the product of all p_k invariant (Swendsen & Wang 1986; Geyer 1991). Chains swap their
+temperatures, not their states, so a chain keeps its state and all the products that it remembers.
 
-The pairs (0, 1), (2, 3), ... try to swap first, then the pairs (1, 2), (3, 4), .... This order is not reversible: a chain whose
-swap is accepted continues in the same direction until one is rejected. The number of swaps that it needs from one end to the
-other therefore grows as the number of temperatures, and not as its square (Okabe et al. 2001; Syed, Bouchard-Cote, Deligiannidis & Doucet
-2022, section 3). One transition serves both halves: swaps cost a tenth of it, and chains move up and down twice as fast as with
-one transition for each half.
+The pairs (0, 1), (2, 3), ... try to swap first, then the pairs (1, 2), (3, 4), .... This order is
+not reversible: a chain whose swap is accepted continues in the same direction until one is
+rejected. The number of swaps that it needs from one end to the other therefore grows as the number
+of temperatures, and not as its square (Okabe et al. 2001; Syed, Bouchard-Cote, Deligiannidis &
+Doucet 2022, section 3). One transition serves both halves: swaps cost a tenth of it, and chains
+move up and down twice as fast as with one transition for each half.
 
-A chain evaluates ln f of its state at the beta of each partner. These numbers serve both the swap and the ratio of the two
-normalisers.
+A chain evaluates ln f of its state at the beta of each partner. These numbers serve both the swap
+and the ratio of the two normalisers.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from paperlib.kernels import Ladder
 class Replicas(Ladder, Generic[State]):
     """Chains at temperatures of a path, where neighbours swap temperatures.
 
-    `betas` [N] increase. `state` holds R N chains, those of the first replica by temperature, then those of the next one.
+    `betas` [N] increase. `state` holds R N chains, those of the first replica by temperature, then
+    those of the next one.
     """
 
     def __init__(
@@ -107,7 +110,8 @@ class Record:
         ends = self.ends.numpy()
         # Replicas have chains of their own. At a step, a chain is at one end at most.
         chains = ends + np.arange(ends.shape[1])[:, None] * (ends.max() + 1)
-        # Visits of each chain in order of time; so few numbers are sorted faster in their smallest type.
+        # Visits of each chain in order of time; so few numbers are sorted faster in their smallest
+        # type.
         order = chains.astype(np.min_scalar_type(chains.max())).argsort(axis=None, kind="stable")
         visitor, at_target = chains.reshape(-1)[order], order % 2 == 1
         same = visitor[1:] == visitor[:-1]

@@ -1,11 +1,12 @@
 """A run of parallel tempering, from its first pilot to its last step, that can be interrupted and resumed.
 
-Pilot rounds grow longer, and each places the temperatures for the next. The main round then uses the rest of the budget. The first half
-of the first round heats the chains: it takes them from the start to their temperatures. The replicas of the main round begin with the
-chains of different times of the last pilot round.
+Pilot rounds grow longer, and each places the temperatures for the next. The main round then uses
+the rest of the budget. The first half of the first round heats the chains: it takes them from the
+start to their temperatures. The replicas of the main round begin with the chains of different times
+of the last pilot round.
 
-A checkpoint holds everything that the rest of a run depends on. It is written after every round and ten times within the main round. A
-resumed run gives the same result, bit for bit.
+A checkpoint holds everything that the rest of a run depends on. It is written after every round and
+ten times within the main round. A resumed run gives the same result, bit for bit.
 """
 
 from __future__ import annotations
@@ -42,17 +43,20 @@ from paperlib.threads import OnStep, one_thread, walk_side_by_side
 # Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)
 _MOST_FIRST_TEMPERATURES = 24
-# This gives 4 replicas of 23 temperatures at a budget of 10^5. There, for RBMs of 784 x 500 units, 2 and 4 replicas had the same error and
-# 8 a larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which then all began with
-# the chains of one time of the pilot, the error on CD25(500) was 0.15 nats, and with 3 it was 0.11.
+# This gives 4 replicas of 23 temperatures at a budget of 10^5. There, for RBMs of 784 x 500 units,
+# 2 and 4 replicas had the same error and 8 a larger error; more replicas determine the error
+# better. More do not help at 10^6 either: with 12 replicas, which then all began with the chains of
+# one time of the pilot, the error on CD25(500) was 0.15 nats, and with 3 it was 0.11.
 _REPLICA_SCALE = 12.0
 _MOST_CHAINS = 100
 # Draws are kept at every fourth step at most, since each costs a product in full precision.
 _SMALLEST_INTERVAL = 4
-# At so many times of a pilot round, its chains are kept for replicas of the main round to begin with.
+# At so many times of a pilot round, its chains are kept for replicas of the main round to begin
+# with.
 _MOST_TIMES = 32
 _SEGMENTS = 10
-# So many steps are taken at once at most, and so many visible units drawn, so that Ctrl-C need not wait for long.
+# So many steps are taken at once at most, and so many visible units drawn, so that Ctrl-C need not
+# wait for long.
 _MOST_STEPS = 100
 _MOST_UNITS = 2_000_000
 
@@ -85,8 +89,9 @@ class Plan:
 class TemperingRun:
     """The rounds of a run, in segments; `spent` counts transitions of single chains.
 
-    All random numbers come from the generator, on the path's device. If there is a checkpoint, with the identity of this run
-    (`run_identity`), the run resumes from it; if it is damaged or belongs to another run, that is an `InputError`.
+    All random numbers come from the generator, on the path's device. If there is a checkpoint, with
+    the identity of this run (`run_identity`), the run resumes from it; if it is damaged or belongs
+    to another run, that is an `InputError`.
     """
 
     def __init__(
@@ -140,7 +145,8 @@ class TemperingRun:
         self._interval = max(1, min(interval, self._steps))
         self._apart = max(1, self._steps // _MOST_TIMES)
         self._earlier: list[Any] = []
-        # What the steps after the heating have recorded, by name, one row for each step or for each draw that is kept.
+        # What the steps after the heating have recorded, by name, one row for each step or for each
+        # draw that is kept.
         self._series: dict[str, Tensor] = {}
 
     def advance(self, on_step: OnStep) -> None:
@@ -162,8 +168,9 @@ class TemperingRun:
     def _walk_side_by_side(self, steps: range, on_step: OnStep) -> list[dict[str, list[Any]]]:
         """Take these steps, and return what each part of the replicas has recorded.
 
-        Where the path allows it, and its layers are wide enough, the replicas of the main round walk side by side in as many threads as torch
-        has. Otherwise small products run in this thread: many threads would wait for each other in each of them.
+        Where the path allows it, and its layers are wide enough, the replicas of the main round
+        walk side by side in as many threads as torch has. Otherwise small products run in this
+        thread: many threads would wait for each other in each of them.
         """
         path, replicas = self.path, self.replicas
         if path.walks_in_threads and not path.divides_replicas:
@@ -220,7 +227,8 @@ class TemperingRun:
     def _joined(self, found: Sequence[Mapping[str, list[Any]]]) -> dict[str, Tensor]:
         """What all replicas have recorded, from the records of their parts: a row for each step, or for each draw that is kept.
 
-        Corrections for rounding are those of all replicas at once, since the last digits of a product depend on how many rows it has.
+        Corrections for rounding are those of all replicas at once, since the last digits of a
+        product depend on how many rows it has.
         """
         joined = {}
         for name, dimension in (("log_ratios", 2), ("ends", 1)):
@@ -266,8 +274,9 @@ class TemperingRun:
         shares = link_shares(barriers, link_memory(*record.links()))
         betas = place_temperatures(record.betas, shares, num_temperatures)
         near = (betas[:, None] - record.betas).abs().argsort(stable=True).to(self.path.device)
-        # The error is that of independent replicas, so each begins with the chains of another time, the first with the last ones.
-        # Only if there are more replicas than times do some begin with the chains that are second nearest.
+        # The error is that of independent replicas, so each begins with the chains of another time,
+        # the first with the last ones. Only if there are more replicas than times do some begin
+        # with the chains that are second nearest.
         times = torch.linspace(len(self._earlier) - 1, 0, min(num_replicas, len(self._earlier)) + 1)
         chosen = [self._earlier[round(time)] for time in times[:-1].tolist()]
         states = [
@@ -316,7 +325,8 @@ class TemperingRun:
             for name, value in tensors.items()
             if name.startswith("state_")
         }
-        # A single chain shows how a state is built; its tensors are replaced with those of all chains.
+        # A single chain shows how a state is built; its tensors are replaced with those of all
+        # chains.
         model = self.path.sample_start(1, seeded_generator(0, device))
         chain_at = tensors["chain_at"].to(device)
         replicas = Replicas(self.path, tensors["betas"], len(chain_at), with_tensors(model, parts))

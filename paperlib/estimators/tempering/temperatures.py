@@ -1,14 +1,18 @@
 """Placing the temperatures, by where swaps are rejected and where chains are slow.
 
-With many temperatures, the sum of the rejection rates tends to a number that depends on the path alone, the communication barrier Lambda,
-and temperatures at equal steps of that sum have equal rejection rates (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5).
-About 2 Lambda + 1 temperatures make the most round trips for the number of chains that they cost. A rejection rate is at most one, however
-far apart its temperatures are, so what a link adds to Lambda is computed from its rate (`link_barriers`).
+With many temperatures, the sum of the rejection rates tends to a number that depends on the path
+alone, the communication barrier Lambda, and temperatures at equal steps of that sum have equal
+rejection rates (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5). About 2 Lambda
++ 1 temperatures make the most round trips for the number of chains that they cost. A rejection rate
+is at most one, however far apart its temperatures are, so what a link adds to Lambda is computed
+from its rate (`link_barriers`).
 
-This assumes that chains forget their state from one swap to the next. Near the start they do. Near the target of a trained RBM they
-need tens of steps, and the links there dominate the total error. If a link contributes the variance lambda^2 tau / n, where lambda is its
-share of the barrier, tau the number of steps that chains take to forget, and n the number of chains, then the sum over all links is
-smallest for n proportional to lambda sqrt(tau). Temperatures are therefore placed at equal steps of the sum of lambda sqrt(tau).
+This assumes that chains forget their state from one swap to the next. Near the start they do. Near
+the target of a trained RBM they need tens of steps, and the links there dominate the total error.
+If a link contributes the variance lambda^2 tau / n, where lambda is its share of the barrier, tau
+the number of steps that chains take to forget, and n the number of chains, then the sum over all
+links is smallest for n proportional to lambda sqrt(tau). Temperatures are therefore placed at equal
+steps of the sum of lambda sqrt(tau).
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from paperlib.mcmc.series import batch_means
 _SMALLEST_BARRIER = 1e-3
 # So that a link whose swaps were all rejected has a finite barrier, 5.7.
 _LARGEST_RATE = 1 - 1e-12
-# Memory is measured over a sixteenth of a round. On two RBMs of 784 x 500 units with 10^5 chain-steps, these limits halve the variance of
-# ln Z compared with temperatures of equal rejection rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
+# Memory is measured over a sixteenth of a round. On two RBMs of 784 x 500 units with 10^5
+# chain-steps, these limits halve the variance of ln Z compared with temperatures of equal rejection
+# rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
 _MEMORY_BATCHES = 16
 _LONGEST_MEMORY = 25.0
 # No link is wider than the average link by more than this factor.
@@ -40,7 +45,8 @@ _FINE = 20_001
 def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> Tensor:
     """Where to put temperatures so that they cut the sum of the links' shares into equal steps: from 0 to 1, float64, strictly increasing.
 
-    The sum over the links between the given betas is interpolated with monotone cubics (Fritsch & Carlson 1980).
+    The sum over the links between the given betas is interpolated with monotone cubics (Fritsch &
+    Carlson 1980).
     """
     from scipy.interpolate import PchipInterpolator
 
@@ -56,8 +62,9 @@ def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> 
 def link_barriers(rejection_rates: Tensor) -> Tensor:
     """What each link adds to the communication barrier Lambda: a little more than its rate, and far more where nearly all is rejected.
 
-    Let the log-ratio of a link have the same normal distribution at both of its temperatures but for the mean, with the standard deviation
-    s. Then erf(s / 2) of all swaps are rejected. If the link is cut into many parts, the rates of these add up to s / sqrt(pi).
+    Let the log-ratio of a link have the same normal distribution at both of its temperatures but
+    for the mean, with the standard deviation s. Then erf(s / 2) of all swaps are rejected. If the
+    link is cut into many parts, the rates of these add up to s / sqrt(pi).
     """
     rates = rejection_rates.double().clamp(0, _LARGEST_RATE)
     return torch.erfinv(rates) * (2 / math.sqrt(math.pi))
@@ -78,7 +85,8 @@ def link_shares(barriers: Tensor, memory: Tensor) -> Tensor:
 def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
     """How many steps chains take to forget at each link: the variance of batch means relative to that of single steps.
 
-    From log-ratios [T, R, N - 1] of the chains at the lower and at the upper beta of each link; between 1 and 25, smoothed over neighbours.
+    From log-ratios [T, R, N - 1] of the chains at the lower and at the upper beta of each link;
+    between 1 and 25, smoothed over neighbours.
 
     Examples
     --------

@@ -1,26 +1,33 @@
 """Parallel tempering: ln Z, its error, and draws from the target, from chains that travel between all temperatures.
 
-AIS walks from the start to the target once, and never sees again what it missed on the way. Replicas
-(`paperlib.estimators.tempering.replicas`) have chains at all temperatures at all times. They swap temperatures, so that draws from the
-target keep coming from the start, and modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all
-links (`paperlib.estimators.tempering.bennett`).
+AIS walks from the start to the target once, and never sees again what it missed on the way.
+Replicas (`paperlib.estimators.tempering.replicas`) have chains at all temperatures at all times.
+They swap temperatures, so that draws from the target keep coming from the start, and modes are
+visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
+(`paperlib.estimators.tempering.bennett`).
 
-1. *Temperatures.* Three short runs, a seventh of the budget, find where swaps are rejected and where chains are slow. The temperatures are
-   placed so that the links contribute alike to the error (`paperlib.estimators.tempering.temperatures`).
-2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
-3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Its batch means, over all
-   replicas, give the error, which therefore includes the dependence between steps and between links. It is then divided by sqrt(a), where
-   a is the share of the steps at which the chain at the target had come from the start. The other chains are those with which the run
-   began, and they show only modes that its short runs found.
+1. *Temperatures.* Three short runs, a seventh of the budget, find where swaps are rejected and
+   where chains are slow. The temperatures are placed so that the links contribute alike to the
+   error (`paperlib.estimators.tempering.temperatures`).
+2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the
+   standard error smallest (White 1997).
+3. *Error.* To first order, the estimate is the mean of a series that combines all links at every
+   step. Its batch means, over all replicas, give the error, which therefore includes the dependence
+   between steps and between links. It is then divided by sqrt(a), where a is the share of the steps
+   at which the chain at the target had come from the start. The other chains are those with which
+   the run began, and they show only modes that its short runs found.
 
-On four RBMs of 784 x 20 and 784 x 500 units with 10^5 chain-steps, a is between 0.15 and 0.45, and the errors without that division are
-too small by factors of 1.5 to 3. On one of them, mnistCD1-20, five of 24 estimates were off by more than a nat without any warning.
+On four RBMs of 784 x 20 and 784 x 500 units with 10^5 chain-steps, a is between 0.15 and 0.45, and
+the errors without that division are too small by factors of 1.5 to 3. On one of them, mnistCD1-20,
+five of 24 estimates were off by more than a nat without any warning.
 
-All of this is paid for from `chain_steps`. The error goes as one over the square root of the number of round trips between the start and
-the target, rather than of steps; with fewer than ten there is a warning, and so there is with fewer than 1,500 chain-steps in all.
+All of this is paid for from `chain_steps`. The error goes as one over the square root of the number
+of round trips between the start and the target, rather than of steps; with fewer than ten there is
+a warning, and so there is with fewer than 1,500 chain-steps in all.
 
-The distributions at both ends are exactly those of the models, even if a path rounds on the way (`AnnealingPath.end_correction`): each
-adds one more link, whose ratio is a mean of importance weights.
+The distributions at both ends are exactly those of the models, even if a path rounds on the way
+(`AnnealingPath.end_correction`): each adds one more link, whose ratio is a mean of importance
+weights.
 """
 
 from __future__ import annotations
@@ -72,8 +79,8 @@ class TemperingEstimate(StudentEstimate):
     log_z : float
         In nats. It includes the path's `log_z_start`.
     std_error : float
-        Its standard error, which includes the dependence of steps on earlier ones. Infinite if no chain has come from the start to the
-        target, or if there are too few steps.
+        Its standard error, which includes the dependence of steps on earlier ones. Infinite if no
+        chain has come from the start to the target, or if there are too few steps.
     degrees_of_freedom : float
         Of the standard error: the number of batches that it comes from, minus one.
     betas : Tensor, shape [N]
@@ -85,7 +92,8 @@ class TemperingEstimate(StudentEstimate):
     samples : Tensor, shape [n, D]
         Draws from the target, in the order of time: the units that the path moves.
     batch_means : Tensor, shape [B, R]
-        The estimates of ln Z from each replica alone in each of B batches in time, to first order; their mean is `log_z`.
+        The estimates of ln Z from each replica alone in each of B batches in time, to first order;
+        their mean is `log_z`.
     log_z_at_betas : Tensor, shape [N]
         float64: the estimate at every temperature, in nats; at beta = 1 it is `log_z`.
     num_replicas : int
@@ -149,25 +157,30 @@ def parallel_tempering(
     Parameters
     ----------
     path : AnnealingPath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from `paperlib.datasets`.
+        For example `BaseRatePath(rbm, base_rate_bias(train))`, with `base_rate_bias` from
+        `paperlib.datasets`.
     chain_steps : int
-        At most this many transitions of single chains are made, including the choice of temperatures and the burn-in. At least 1,000.
+        At most this many transitions of single chains are made, including the choice of
+        temperatures and the burn-in. At least 1,000.
     generator : torch.Generator or int, optional
         On the path's device, or a seed; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than
+        two seconds.
     betas : sequence of N numbers, or int, optional
-        0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run; a number K stands for `uniform_betas(K)`, K + 1
-        temperatures at equal distances. None: short pilot runs choose them.
+        0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run; a number K stands
+        for `uniform_betas(K)`, K + 1 temperatures at equal distances. None: short pilot runs choose
+        them.
     num_replicas : int, optional
         Chains at each temperature. None: more for a larger budget.
     max_samples : int
         The largest number of draws from the target to keep.
     check : bool
-        Compare with a proven bound on ln Z if the path has one, which costs as much for a short run as for a long run.
+        Compare with a proven bound on ln Z if the path has one, which costs as much for a short run
+        as for a long run.
     checkpoint : path of a `.safetensors` file, optional
-        Where to keep what an interrupted run needs to resume. If the file exists, the run resumes from it. This requires a path that a
-        checksum identifies.
+        Where to keep what an interrupted run needs to resume. If the file exists, the run resumes
+        from it. This requires a path that a checksum identifies.
 
     Returns
     -------
@@ -177,14 +190,15 @@ def parallel_tempering(
     Raises
     ------
     InputError
-        If an argument is not as described, `chain_steps` is too small for the temperatures and replicas, the log-ratios overflow, or the
-        checkpoint is damaged or belongs to another run.
+        If an argument is not as described, `chain_steps` is too small for the temperatures and
+        replicas, the log-ratios overflow, or the checkpoint is damaged or belongs to another run.
 
     Notes
     -----
-    Memory is 16 bytes for each of the `chain_steps`, plus the samples. For RBMs with wide layers in float32 on a CPU, the replicas walk in
-    parallel, in as many threads as torch uses. The result does not depend on the number of threads. The estimate has no bias of a known
-    sign: it is neither a lower nor an upper bound, not even on average.
+    Memory is 16 bytes for each of the `chain_steps`, plus the samples. For RBMs with wide layers in
+    float32 on a CPU, the replicas walk in parallel, in as many threads as torch uses. The result
+    does not depend on the number of threads. The estimate has no bias of a known sign: it is
+    neither a lower nor an upper bound, not even on average.
 
     Examples
     --------
@@ -235,7 +249,8 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
-    # All steps are used to judge where the run has equilibrated; the estimate uses only the steps after that.
+    # All steps are used to judge where the run has equilibrated; the estimate uses only the steps
+    # after that.
     log_ratios, series = _joined_estimate(record, steps, corrections, 0)
     first = equilibration(series.mean(1))
     if first > 0:
@@ -282,8 +297,9 @@ def _joined_estimate(
 ) -> tuple[Tensor, Tensor]:
     """ln(Z_beta / Z_0) at every temperature, with the true distributions at both ends, and the series whose mean is the error of the last.
 
-    The corrections, [kept, 2, R], at beta = 0 and at beta = 1, were taken after `steps`; `first` is the first step that counts. The series,
-    [T - first, R], has the contribution of each step of each replica to the error, to first order. Its mean is zero.
+    The corrections, [kept, 2, R], at beta = 0 and at beta = 1, were taken after `steps`; `first` is
+    the first step that counts. The series, [T - first, R], has the contribution of each step of
+    each replica to the error, to first order. Its mean is zero.
     """
     lower, upper = record.links(first)
     links = lower.shape[2]
@@ -308,7 +324,8 @@ def _joined_estimate(
 def _target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
     """Draws from the target, resampled from draws from its rounded version, [kept, R, n], with log-weights [kept, R].
 
-    Resampling is systematic: a draw whose weight is w times the mean appears w times, rounded up or down, so few are doubled.
+    Resampling is systematic: a draw whose weight is w times the mean appears w times, rounded up or
+    down, so few are doubled.
     """
     flat = units.flatten(0, 1)
     weights = torch.softmax(log_weights.flatten(), 0) * len(flat)

@@ -11,8 +11,9 @@ from paperlib.estimators.tempering.replicas import Record
 from paperlib.numerics import student_quantile
 
 FEWEST_ROUND_TRIPS = 10
-# With 1,000 chain-steps, intervals of 95 % on models with two phases hold in 94 %, and the narrower half of them in 89 %. With 2,000 it is the
-# same, with 5,000 it is 96 and 94 %. No other warning tells these runs apart.
+# With 1,000 chain-steps, intervals of 95 % on models with two phases hold in 94 %, and the narrower
+# half of them in 89 %. With 2,000 it is the same, with 5,000 it is 96 and 94 %. No other warning
+# tells these runs apart.
 _FEWEST_CHAIN_STEPS = 1_500
 _NEARLY_ONE = 0.9
 # Above this error in nats, first-order formulas for it fail.
@@ -33,8 +34,8 @@ def find_tempering_warnings(
 ) -> tuple[str, ...]:
     """Look for reasons to doubt the estimate, in the record of the T steps that count, its rejection rates and its number of round trips.
 
-    `series` [T, R] has the contribution of each step of each replica to the error of ln Z, in nats; its mean is zero. `chain_steps` are all that
-    were spent.
+    `series` [T, R] has the contribution of each step of each replica to the error of ln Z, in nats;
+    its mean is zero. `chain_steps` are all that were spent.
     """
     found = []
     if trips < FEWEST_ROUND_TRIPS:

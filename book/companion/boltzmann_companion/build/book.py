@@ -34,7 +34,8 @@ def build_book(profile: str) -> Path:
     root = storage.repository_root()
     for chapter in chapters():
         copy_for_the_book(chapter, profile)
-    # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
+    # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report
+    # success.
     start = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", start, "build", ".", "--all", "-W", "-n", "--keep-going", "-q"]
     done = subprocess.run(command, cwd=root, env=os.environ | {EXECUTED: profile})

@@ -1,4 +1,6 @@
-"""What the page of a chapter shows beyond its notebook. Nothing of it is in the file that a reader opens or downloads.
+"""What the page of a chapter shows beyond its notebook.
+
+Nothing of it is in the file that a reader opens or downloads.
 
 A table with a caption is numbered. Each figure of a record names the record and the command that
 makes it again. A cell of checks folds to a line that counts its claims, a folded cell that shows
@@ -146,7 +148,8 @@ class ChapterPage(SphinxTransform):
     def _parsed(self, markdown: str) -> list[nodes.Node]:
         part = new_document(self.document["source"], self.document.settings)
         MystParser().parse(markdown, part)
-        # Sphinx stores a page with all that it refers to, and would store the settings of this part.
+        # Sphinx stores a page with all that it refers to, and would store the settings of this
+        # part.
         for node in part.findall():
             node.document = self.document
         return part.children

@@ -1,6 +1,7 @@
 """`paperlib check`: whether records were made from what their commands use today, and what moves when a chapter is run.
 
-A run on digits writes to `_build/check` only. It goes on after a claim that fails, so that every one is reported.
+A run on digits writes to `_build/check` only. It goes on after a claim that fails, so that every
+one is reported.
 """
 
 from __future__ import annotations

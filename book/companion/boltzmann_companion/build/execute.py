@@ -1,7 +1,7 @@
 """`python -m boltzmann_companion.build.execute CHAPTER PROFILE [NAME=VALUE ...]`: execute one chapter in its own process.
 
-The process that starts this one holds the other end of its standard input. When that end is closed, because the starter was killed,
-this process stops.
+The process that starts this one holds the other end of its standard input. When that end is closed,
+because the starter was killed, this process stops.
 """
 
 from __future__ import annotations

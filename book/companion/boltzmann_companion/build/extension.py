@@ -2,8 +2,8 @@
 
 Search finds only prose, a column of a table is as wide as its sentences or values need, and
 citations are made of links. Other modules add to the pages of chapters (`chapter_pages`), enter the
-glossary's terms in the index (`glossary`), make the tables of when a record was made (`status`), and lead
-to the repository (`repository`). Sphinx feeds its search index in
+glossary's terms in the index (`glossary`), make the tables of when a record was made (`status`),
+and lead to the repository (`repository`). Sphinx feeds its search index in
 `StandaloneHTMLBuilder.index_page` and has no event for this, so the builder is replaced by one that
 feeds the index less.
 """
@@ -26,7 +26,8 @@ from boltzmann_companion.build.status import StatusTable
 #: place of their stored outputs. It is the default of the setting `paperlib_executed`.
 EXECUTED = "PAPERLIB_EXECUTED"
 
-# A cell with more characters than this and at least this many words is read as a sentence, not compared as a value.
+# A cell with more characters than this and at least this many words is read as a sentence, not
+# compared as a value.
 _CHARACTERS, _WORDS = 24, 4
 
 
@@ -47,7 +48,8 @@ class ProseFirstBuilder(StandaloneHTMLBuilder):
 def prose_of(doctree: nodes.document) -> nodes.document:
     r"""A copy of a page without code, printed output and formulas, whose headings are those of its sections and the glossary's terms.
 
-    Sphinx would take captions of tables for headings as well. A page has the words of its main entries of the index, too.
+    Sphinx would take captions of tables for headings as well. A page has the words of its main
+    entries of the index, too.
 
     Parameters
     ----------
@@ -92,8 +94,9 @@ def _is_no_prose(node: nodes.Node) -> bool:
 def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Give the class `words` to the cells of every column that holds sentences, and `values` to those of every column of short entries.
 
-    The style sheet widens the first, and breaks no line in the second, where names of models and intervals have hyphens and spaces.
-    A long heading is marked with `words`, too: above narrow values it would stand a word to a line on a phone.
+    The style sheet widens the first, and breaks no line in the second, where names of models and
+    intervals have hyphens and spaces. A long heading is marked with `words`, too: above narrow
+    values it would stand a word to a line on a phone.
 
     Parameters
     ----------
@@ -121,8 +124,9 @@ def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 cell["classes"].append("words")
 
 
-# A citation as chapters write it, which JupyterLab shows as it is: [Author (year)](bibliography.md#key), or several
-# [Author, year](bibliography.md#key) in parentheses with semicolons between them.
+# A citation as chapters write it, which JupyterLab shows as it is: [Author
+# (year)](bibliography.md#key), or several [Author, year](bibliography.md#key) in parentheses with
+# semicolons between them.
 _CITED = r"\[[^\[\]]*\]\(bibliography\.md#(\w+)\)"
 _IN_PARENTHESES = re.compile(rf"\({_CITED}(?:; {_CITED})*\)")
 

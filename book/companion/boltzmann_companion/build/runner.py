@@ -1,8 +1,8 @@
 """Executing chapters with papermill: only copies are executed, parameters are checked, and outputs are written whole or not at all.
 
-An executed copy carries a checksum of its inputs, which tells a later run what has been done already.
-A chapter that reads records of other chapters lists these in its metadata, `"paperlib": {"reads": [...]}`, and is
-executed after them.
+An executed copy carries a checksum of its inputs, which tells a later run what has been done
+already. A chapter that reads records of other chapters lists these in its metadata, `"paperlib":
+{"reads": [...]}`, and is executed after them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ from paperlib.errors import InputError, ReproductionError
 
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
-# The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
+# The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows
+# (macOS: 103).
 _LONGEST_FOLDER = 60
-# The sources of the library and of the book's machinery; columns, settings, the players' style and script, and the report's page are
-# part of them.
+# The sources of the library and of the book's machinery; columns, settings, the players' style and
+# script, and the report's page are part of them.
 _SOURCES = {".py", ".yaml", ".css", ".js", ".html"}
-# A chapter's pictures are outputs of its cells, whatever backend the user has chosen for programs of their own.
+# A chapter's pictures are outputs of its cells, whatever backend the user has chosen for programs
+# of their own.
 _INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 
 
@@ -108,8 +110,8 @@ def reads(chapter: Path) -> list[Path]:
 def is_executed(chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None) -> bool:
     """Whether the executed copy of a chapter was made from the inputs as they are now.
 
-    The inputs are the chapter, the parameters, this library, the published numbers, the stored models,
-    and the executed copies of the chapters that it reads. Other packages are not compared.
+    The inputs are the chapter, the parameters, this library, the published numbers, the stored
+    models, and the executed copies of the chapters that it reads. Other packages are not compared.
     """
     copy = executed_path(chapter, profile)
     if not copy.is_file():
@@ -201,8 +203,8 @@ def execute_chapter(
     Raises
     ------
     ReproductionError
-        If a cell fails, the kernel dies, a figure has no picture, or a file cannot be written. An earlier executed copy stays; the partial one is kept beside it
-        as `<name>.failed.ipynb`.
+        If a cell fails, the kernel dies, a figure has no picture, or a file cannot be written. An
+        earlier executed copy stays; the partial one is kept beside it as `<name>.failed.ipynb`.
     InputError
         If a parameter is not one of the chapter's.
     """
@@ -278,7 +280,8 @@ def execute_copy(
             told = f"failed with {error.ename}: {error.evalue}"
             raise _failure(temporary, target, told) from error
         except RuntimeError as error:
-            # nbclient says so of a kernel that was killed, and jupyter_client of one that did not start.
+            # nbclient says so of a kernel that was killed, and jupyter_client of one that did not
+            # start.
             if "Kernel died" not in str(error):
                 raise
             told = "was running when the kernel died, killed perhaps for want of memory"
@@ -301,8 +304,9 @@ def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
 def _kernel(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     """Options with which papermill starts a kernel of this interpreter, and reaches it through files in the kernel's own folder.
 
-    With ports, the default, two kernels that start at the same time now and then get the same one, because a free port is looked up
-    first and taken a second later. And a kernel that is found by its name may belong to another Python.
+    With ports, the default, two kernels that start at the same time now and then get the same one,
+    because a free port is looked up first and taken a second later. And a kernel that is found by
+    its name may belong to another Python.
     """
     from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec
@@ -345,12 +349,14 @@ def execute_chapters(
     jobs : int
         Number of chapters executed at the same time.
     resume : bool
-        Skip the chapters that have been executed already, according to `is_executed`, unless one that they
-        read is executed now.
+        Skip the chapters that have been executed already, according to `is_executed`, unless one
+        that they read is executed now.
     scheduler : str, optional
-        Address of the Dask cluster to which the chapters send their shards; by default the one that `PAPERLIB_CLUSTER` names, if any.
+        Address of the Dask cluster to which the chapters send their shards; by default the one that
+        `PAPERLIB_CLUSTER` names, if any.
     device : str
-        Device on which the chains of AIS and RAISE walk at the papers' size, here or on the cluster: `cpu` or `cuda`.
+        Device on which the chains of AIS and RAISE walk at the papers' size, here or on the
+        cluster: `cpu` or `cuda`.
     report : callable
         Called with a line of text when a chapter ends.
 
@@ -359,8 +365,8 @@ def execute_chapters(
     ReproductionError
         If a cell failed; chapters in progress are completed first, and no others are started.
     InputError
-        If a parameter is unknown to one of the chapters, there is no such device, or chapters read each
-        other in a circle. It is raised before any chapter starts.
+        If a parameter is unknown to one of the chapters, there is no such device, or chapters read
+        each other in a circle. It is raised before any chapter starts.
     """
     # The driver of a chapter needs no torch, which takes seconds to import; its kernel imports it.
     from paperlib.validation import require_device
@@ -383,7 +389,8 @@ def execute_chapters(
         DEVICE: device,
     }
     for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
-        # Chapters run in their own folder, so a path relative to the current one would name another place.
+        # Chapters run in their own folder, so a path relative to the current one would name another
+        # place.
         if os.environ.get(name):
             environment[name] = str(Path(os.environ[name]).absolute())
     if "PAPERLIB_FIGURES" not in environment:
@@ -447,13 +454,15 @@ def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subproce
     """Start a chapter in its own process, which ends when this one does, because its standard input then ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "boltzmann_companion.build.execute", *arguments],
-        # Where ASCII is forced, papermill could not write down the path of a checkout with an accent.
+        # Where ASCII is forced, papermill could not write down the path of a checkout with an
+        # accent.
         env=os.environ | environment | {"PYTHONUTF8": "1"},
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        # In its own session, Ctrl-C reaches it only once and through us, so that it can shut down its kernel.
+        # In its own session, Ctrl-C reaches it only once and through us, so that it can shut down
+        # its kernel.
         start_new_session=True,
     )
 
@@ -507,8 +516,8 @@ def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
     Raises
     ------
     ReproductionError
-        As in `copy_for_the_book`, or if code has changed since the execution, or a figure has no picture; the chapters before that one
-        are done.
+        As in `copy_for_the_book`, or if code has changed since the execution, or a figure has no
+        picture; the chapters before that one are done.
     """
     changed = []
     for chapter in selected:

@@ -31,12 +31,14 @@ def status_table(
 ) -> str:
     """A row for each chapter and profile, as Markdown.
 
-    A record that has not moved keeps the date at which it was written, so a row has the date of the last one.
+    A record that has not moved keeps the date at which it was written, so a row has the date of the
+    last one.
 
     Parameters
     ----------
     records : iterable of dict
-        From `boltzmann_companion.record_files.read_record`. Those that no chapter has written are passed over.
+        From `boltzmann_companion.record_files.read_record`. Those that no chapter has written are
+        passed over.
     claims : mapping of (str, str) to Counter
         How many claims a chapter has checked with a profile, by the answer.
 

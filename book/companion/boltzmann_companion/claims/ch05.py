@@ -31,7 +31,8 @@ def _holds(interval: Sequence[float], truth: float) -> bool | None:
 def unbiased(points: Rows) -> Claims:
     """Of this run's Figure 3: the mean weight of all runs of a model less Z, in standard errors, for all models together."""
     errors = [_pooled_error(own) for own in by_model(points).values()]
-    # The mean weight is unbiased, so each of them is standard normal but for the skewness of the weights.
+    # The mean weight is unbiased, so each of them is standard normal but for the skewness of the
+    # weights.
     chance = chdtri(len(errors), _FALSE_ALARMS)
     statistic = sum(error**2 for error in errors)
     claim = "all runs together pass a chi-square test with 1 false alarm in 1,000"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from boltzmann_companion.claims.checks import Claims, Row, Rows, every
 from boltzmann_companion.rows import by_model, where
 
-# A simulated variance has a relative standard error of sqrt(2 / 20,000) = 1 %, a little more where the values are skewed.
+# A simulated variance has a relative standard error of sqrt(2 / 20,000) = 1 %, a little more where
+# the values are skewed.
 _SAME = 0.06
 
 

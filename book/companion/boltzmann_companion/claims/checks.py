@@ -5,10 +5,12 @@
         claim = "from exact draws the estimate is more than 3 nats too low"
         yield claim, ratios[1]["log_ratio"] - ratios[1]["exact"] < -3
 
-A chapter claims what could have come out otherwise, if its text rests on it, by the rule of the table beside it. The answer is *yes*, *no*, or,
-where an error is missing, infinite or too large, *cannot be told*, which is None here: `every` and `above` are for this.
-A chapter prints `chapter.checks(one_direction(chapter.stored("sm2008-ratios").rows))`. What is said of stored records is a
-`Claim`. One test holds all of them against the committed records, and sees each of them fail on changed ones.
+A chapter claims what could have come out otherwise, if its text rests on it, by the rule of the
+table beside it. The answer is *yes*, *no*, or, where an error is missing, infinite or too large,
+*cannot be told*, which is None here: `every` and `above` are for this. A chapter prints
+`chapter.checks(one_direction(chapter.stored("sm2008-ratios").rows))`. What is said of stored
+records is a `Claim`. One test holds all of them against the committed records, and sees each of
+them fail on changed ones.
 """
 
 from __future__ import annotations
@@ -165,7 +167,8 @@ class Stored:
     Parameters
     ----------
     record : callable, optional
-        Returns the record with a given name, or None. Without it, the committed ones at the papers' size, each of which is read once.
+        Returns the record with a given name, or None. Without it, the committed ones at the papers'
+        size, each of which is read once.
 
     Examples
     --------
@@ -204,7 +207,8 @@ class Claim:
     Attributes
     ----------
     judge : callable
-        Takes the rows of each of `records`, or a `Stored` if none are named. Returns the checks of a chapter.
+        Takes the rows of each of `records`, or a `Stored` if none are named. Returns the checks of
+        a chapter.
     records : tuple of str
         Names of the records that decide.
     """

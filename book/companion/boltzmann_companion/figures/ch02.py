@@ -22,7 +22,8 @@ _PLACES = {
     "two islands": [[-0.9, 0.55], [-0.9, -0.55], [0.35, 0.55], [1.35, 0.55], [0.85, -0.4]],
     "trapdoor": [[0.0, 1.0], [0.0, 0.0], [1.3, 1.0], [1.3, 0.0]],
 }
-# the states of three units as corners of a cube: unit 1 leads to the back, 2 to the right, 3 upwards
+# the states of three units as corners of a cube: unit 1 leads to the back, 2 to the right, 3
+# upwards
 _DIRECTIONS = [[0.75, 0.6], [1.6, 0.0], [0.0, 1.6]]
 
 

@@ -17,7 +17,8 @@ from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
 def error_against_cost(rows: Rows, with_published: bool) -> Figure:
     """Root mean square errors against chain-steps, one line for each model and estimator; hollow, the second model or the published errors.
 
-    Published are AIS and, of the kind of parallel tempering, RTS; they belong beside our errors of CD25(500).
+    Published are AIS and, of the kind of parallel tempering, RTS; they belong beside our errors of
+    CD25(500).
     """
     curves = {
         (model, estimator): columns(where(own, estimator=estimator), "chain_steps", "rmse")
@@ -43,7 +44,8 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
 def bracket_ends(rows: Rows, *tables: Rows) -> Figure:
     """AIS and RAISE less parallel tempering, a line for each model of `tempering-brackets`; hollow, from the uniform start.
 
-    The rows of RAISE's two tables have both starts. Bars are three standard errors, and for parallel tempering its interval.
+    The rows of RAISE's two tables have both starts. Bars are three standard errors, and for
+    parallel tempering its interval.
     """
     figure, axes = plt.subplots(figsize=(5.2, 1.2 + 0.36 * len(rows)))
     ends = by_model([row for table in tables for row in table])

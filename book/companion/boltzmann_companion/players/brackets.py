@@ -15,12 +15,13 @@ from boltzmann_companion.tables import format_value
 from boltzmann_likelihood.evaluation.picture import LOOKS
 from paperlib.errors import InputError
 
-# Size of the drawing in its own units, where the plotting area begins and ends, and how far both sides stand from their K, so that error
-# bars do not hide each other.
+# Size of the drawing in its own units, where the plotting area begins and ends, and how far both
+# sides stand from their K, so that error bars do not hide each other.
 _WIDTH, _HEIGHT = 480, 318
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 460, 48, 268
 _LINE_HEIGHT, _ASIDE = 18, 3
-# The names of both lines, with the code of all figures: colours, dashes and, at the end of a line, a triangle that points to the truth.
+# The names of both lines, with the code of all figures: colours, dashes and, at the end of a line,
+# a triangle that points to the truth.
 _NAMES = {"AIS": "AIS, on average too high", "RAISE": "RAISE, on average too low"}
 _DASHES = {"-": "", "--": ' stroke-dasharray="6 4"'}
 _MARKERS = {"v": "-7,-5 7,-5 0,8", "^": "-7,5 7,5 0,-8"}
@@ -46,8 +47,8 @@ def bracket_player(
     steps : sequence of at least two int
         Annealing steps K, increasing.
     above, below : sequences of (float, float, float)
-        The averages from AIS and from RAISE for these numbers of steps, in nats, each between the ends of its interval of three standard
-        errors. An end may be infinite.
+        The averages from AIS and from RAISE for these numbers of steps, in nats, each between the
+        ends of its interval of three standard errors. An end may be infinite.
     truth : float
         The exact average.
     description : str

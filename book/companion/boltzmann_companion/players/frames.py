@@ -38,7 +38,8 @@ def frame_player(
     captions : sequence of str
         Caption of each frame, in plain text.
     description : str
-        What the frames show, in plain text. Together with a frame's caption, it is the frame's alternative text.
+        What the frames show, in plain text. Together with a frame's caption, it is the frame's
+        alternative text.
     image_shape : (int, int)
         Height and width, whose product is D.
     columns : int

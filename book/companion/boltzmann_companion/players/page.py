@@ -5,11 +5,12 @@ the card, its style (`player.css`) and its script (`player.js`). `frames`, `chai
 `ladders`, `particles` and `brackets` each add their own drawing.
 
 The card holds everything it needs and fetches nothing. Nothing moves until the reader asks for it.
-A player opens at its last moment, or at one that shows better what it is about; where scripts are off, that is all, without controls.
-JupyterLab shows a notebook that it does not trust without drawings, style and scripts, but with the words in them, and with images.
-So the opening moment is an image, of which the script makes a drawing, and the controls are text of a script until it runs.
-The card then begins with words on what it holds. `make lab` trusts the chapters.
-A page may hold several players, and the same one more than once.
+A player opens at its last moment, or at one that shows better what it is about; where scripts are
+off, that is all, without controls. JupyterLab shows a notebook that it does not trust without
+drawings, style and scripts, but with the words in them, and with images. So the opening moment is
+an image, of which the script makes a drawing, and the controls are text of a script until it runs.
+The card then begins with words on what it holds. `make lab` trusts the chapters. A page may hold
+several players, and the same one more than once.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ def player(
     drawing : str
         HTML of the picture at the moment at which the player opens.
     caption : str
-        Caption of that moment, in plain text. Up to its first colon it says in words which moment that is.
+        Caption of that moment, in plain text. Up to its first colon it says in words which moment
+        that is.
     slider : str
         What the time slider chooses, for a screen reader.
     last, first : int

@@ -1,7 +1,8 @@
 """A player for particles on a line: how they move as the temperature changes, and how their weights grow apart.
 
-The upper part shows the density at the current temperature and, in grey, that of the target. In the lower part every particle has its
-own lane, whose height means nothing, and its disc is larger the larger its weight is among the particles. The reader chooses among runs.
+The upper part shows the density at the current temperature and, in grey, that of the target. In the
+lower part every particle has its own lane, whose height means nothing, and its disc is larger the
+larger its weight is among the particles. The reader chooses among runs.
 `boltzmann_companion.players.page` says what holds for every player.
 """
 
@@ -113,7 +114,8 @@ def particle_player(
     runs : sequence of ParticleRun
         At least one run from `particle_run`; all have as many moments and particles as the first.
     start, target : array or Tensor, shape [G]
-        ln f of every place at beta = 0 and at beta = 1, in nats; between them, ln f_beta is linear in beta.
+        ln f of every place at beta = 0 and at beta = 1, in nats; between them, ln f_beta is linear
+        in beta.
     description : str
         What the player shows, in plain text.
     estimator : str

@@ -28,8 +28,8 @@ def tempering_player(visited: ArrayLike, betas: Sequence[float], description: st
     Parameters
     ----------
     visited : array or Tensor, shape [T + 1, N]
-        The number of each chain's temperature before the first step and after each of at least one step. Each row has every whole number
-        from 0 to N - 1.
+        The number of each chain's temperature before the first step and after each of at least one
+        step. Each row has every whole number from 0 to N - 1.
     betas : sequence of N numbers
         The inverse temperatures, at least two.
     description : str
@@ -38,7 +38,8 @@ def tempering_player(visited: ArrayLike, betas: Sequence[float], description: st
     Raises
     ------
     InputError
-        If there is no step, there are fewer than two temperatures, or a row does not give each chain its own temperature.
+        If there is no step, there are fewer than two temperatures, or a row does not give each
+        chain its own temperature.
     """
     table = as_tensor("visited", visited).cpu()
     require_shape("visited", table, [None, len(betas)])

@@ -1,8 +1,8 @@
 """A player for mean-field traces: choose a step size and step through the updates.
 
 It shows the means and the bound. Both are computed beforehand and only looked up by the page, which
-therefore cannot disagree with the library. Without scripts, the last state of the first run is shown.
-`boltzmann_companion.players.page` says what holds for every player.
+therefore cannot disagree with the library. Without scripts, the last state of the first run is
+shown. `boltzmann_companion.players.page` says what holds for every player.
 """
 
 from __future__ import annotations

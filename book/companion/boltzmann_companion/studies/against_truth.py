@@ -28,8 +28,9 @@ def separate(log_weights: Tensor) -> list[PartitionEstimate]:
 def errors_row(log_weights: Tensor, truth: float, relative_variance: float) -> dict[str, float]:
     """Of an estimate from each row of log-weights [R, M], whose exact Var(w) / Z^2 is known.
 
-    It has the mean of their Z over the true one, the mean error of ln Z with its standard error and the median, in nats, how many of
-    100 are more than a nat too low, and how many of 100 3-sigma intervals hold the truth or miss it.
+    It has the mean of their Z over the true one, the mean error of ln Z with its standard error and
+    the median, in nats, how many of 100 are more than a nat too low, and how many of 100 3-sigma
+    intervals hold the truth or miss it.
     """
     estimates, num_runs = separate(log_weights), log_weights.shape[1]
     gaps = _gaps(estimates, truth)
@@ -64,7 +65,8 @@ def coverage_row(
 ) -> dict[str, Any]:
     """How often 3-sigma intervals hold the truth, and how often one that misses it comes without a warning.
 
-    A start from uniform pixels is warned about whatever comes out: of such estimates only further warnings count.
+    A start from uniform pixels is warned about whatever comes out: of such estimates only further
+    warnings count.
     """
     intervals = [estimate.std_interval(3) for estimate in estimates]
     covered = [low <= truth <= high for low, high in intervals]

@@ -1,16 +1,19 @@
 """Where a model has its probability: on nearly blank pages, where its images' chains go, or elsewhere. No path from the images' base rates is walked.
 
-Block Gibbs sampling is reversible: p(v) T(v, w) = sum_h p(v, h) p(w, h) / p(h) is symmetric in v and w, and so is p(v) T^m(v, w) for m steps.
-Let B be the nearly blank pages, and A those other pages from which m steps end in B with a probability of at least a half. As much flows from A to B
+Block Gibbs sampling is reversible: p(v) T(v, w) = sum_h p(v, h) p(w, h) / p(h) is symmetric in v
+and w, and so is p(v) T^m(v, w) for m steps. Let B be the nearly blank pages, and A those other
+pages from which m steps end in B with a probability of at least a half. As much flows from A to B
 as from B to A:
 
-    p(A) / 2  <=  sum_{v in A} p(v) T^m(v, B)  =  sum_{w in B} p(w) T^m(w, A)  <=  p(B) P(not in B after m steps from B).
+    p(A) / 2  <=  sum_{v in A} p(v) T^m(v, B)  =  sum_{w in B} p(w) T^m(w, A)  <=  p(B) P(not in B
+    after m steps from B).
 
-Chains from the blank page stand for draws from p on B once they have forgotten it. Among these draws the share of the blank page itself, whose p* is
-known, gives the mass of B.
+Chains from the blank page stand for draws from p on B once they have forgotten it. Among these
+draws the share of the blank page itself, whose p* is known, gives the mass of B.
 
-The bound says nothing of pages from which chains seldom end in B. The mass of those to which they go instead is estimated by AIS that starts at the
-base rates of these ends. Of modes that neither the images nor the blank page lead to, nothing is said.
+The bound says nothing of pages from which chains seldom end in B. The mass of those to which they
+go instead is estimated by AIS that starts at the base rates of these ends. Of modes that neither
+the images nor the blank page lead to, nothing is said.
 """
 
 from __future__ import annotations
@@ -78,7 +81,8 @@ def flow_row(
     chains, blank_chains : int
         Chains from each image, and from the blank page.
     steps : int
-        Gibbs steps, m, and those of AIS. Chains from the blank page make as many before, to forget it.
+        Gibbs steps, m, and those of AIS. Chains from the blank page make as many before, to forget
+        it.
     seed : int
         Seed of the chains.
     """

@@ -192,8 +192,8 @@ def csl_average(
 ) -> dict[str, Any]:
     """CSL as in `csl_with_error`, and how many hidden states it took: chains times steps.
 
-    Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has stored of 500 million
-    Gibbs steps is taken instead. `seed` is the chapter's.
+    Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has
+    stored of 500 million Gibbs steps is taken instead. `seed` is the chapter's.
     """
     chains, steps = given[0], own_steps or given[1]
     states, estimate = chains * steps, None
@@ -209,8 +209,9 @@ def csl_average(
 def csl_with_error(entry: Entry, estimate: CSLEstimate) -> dict[str, float]:
     """CSL's average over all test images with the control variate of RAISE, and its standard error.
 
-    The choice of images is one part of the error. The chains are another, since all images share them: their noise moves the average as a whole.
-    How much too low the average is for want of more hidden states, the error does not know.
+    The choice of images is one part of the error. The chains are another, since all images share
+    them: their noise moves the average as a whole. How much too low the average is for want of more
+    hidden states, the error does not know.
     """
     average = control_variate_mean(estimate.log_prob, entry.log_p[entry.cases], entry.log_p)
     error = math.hypot(average.test_set_std_error, estimate.monte_carlo_std_error)

@@ -1,7 +1,7 @@
 """The brackets of the RAISE paper's two tables: their models, starts, numbers of distributions, test images and seeds.
 
-A stored shard is found only by exactly the same numbers, so they are stated once: here, for chapters 8, 10 and 16 and for
-`paperlib long`.
+A stored shard is found only by exactly the same numbers, so they are stated once: here, for
+chapters 8, 10 and 16 and for `paperlib long`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ STARTS = ("uniform", "base rates")
 PAPERS_IMAGES = 100
 # What CSL adds to the chapter's seed, with the model's place in the table.
 CSL_STREAM = 200
-# Chains of CSL and their steps: 5 x 10^8 in all, as many as AIS takes, and half of the paper's total of RAISE and AIS.
+# Chains of CSL and their steps: 5 x 10^8 in all, as many as AIS takes, and half of the paper's
+# total of RAISE and AIS.
 _CSL_CHAINS, _CSL_STEPS = 10_000, 50_000
 
 
@@ -67,7 +68,8 @@ class BracketTable:
     strides : tuple of int
         How far apart the streams of neighbouring models and starts are.
     own_images : bool
-        Whether images are chosen for each model, instead of the same ones for all models of a data set.
+        Whether images are chosen for each model, instead of the same ones for all models of a data
+        set.
     """
 
     models: Mapping[str, str]
@@ -109,7 +111,8 @@ def start_path(model: Model, train: Tensor, start: str, number: int, seed: int) 
     model : RBM, DBM or DBN
         The model.
     train : Tensor, shape [N, D]
-        Binary training images, which give the base rates: of v, and of h2 by mean field for a DBM; of h1 as Q draws it for a DBN.
+        Binary training images, which give the base rates: of v, and of h2 by mean field for a DBM;
+        of h1 as Q draws it for a DBN.
     start : str
         One of `STARTS`.
     number, seed : int
@@ -165,7 +168,8 @@ def steps_for(
     size, table, v : Profile, BracketTable, Tensor
         As for `bracket_runs`.
     largest : int
-        The K up to which the chapter computes what is missing; at least the smallest of the table is taken.
+        The K up to which the chapter computes what is missing; at least the smallest of the table
+        is taken.
     paths : mapping of str to BaseRatePath
         From `start_path`, by start.
     number, seed : int
@@ -222,7 +226,8 @@ def gap_verdict(
 ) -> BracketVerdict:
     """What AIS's average less RAISE's says, by the rule of the library, from the standard errors of the two.
 
-    The degrees of freedom of both together follow from the numbers of images and of chains where they are not known.
+    The degrees of freedom of both together follow from the numbers of images and of chains where
+    they are not known.
     """
     difference = _gap_of(gap, raise_error, ais_error, images)
     if dof is not None:
@@ -282,7 +287,8 @@ def gap_lines(
 def with_verdicts(record: Record, images: int = PAPERS_IMAGES, tolerance: float = 1.0) -> Record:
     """A record of brackets with what each of them says.
 
-    A record keeps gaps and errors. What they say is found when it is read, so that it is everywhere what the rule says now.
+    A record keeps gaps and errors. What they say is found when it is read, so that it is everywhere
+    what the rule says now.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """Every estimator of ln Z with the same budget: how transitions of single chains are divided into chains, steps and replicas.
 
-The budget covers everything that an estimator spends: pilots, burn-in, and the runs that make the draws which another part of it needs. It
-does not cover two searches that make no transitions, one for a mean-field start and one for the proven bound on ln Z; their time counts in
-the seconds. The choices below were made once, for all models, without looking at the truth:
+The budget covers everything that an estimator spends: pilots, burn-in, and the runs that make the
+draws which another part of it needs. It does not cover two searches that make no transitions, one
+for a mean-field start and one for the proven bound on ln Z; their time counts in the seconds. The
+choices below were made once, for all models, without looking at the truth:
 
 ========================  ==================================================================================================
 importance sampling       as many draws from the base rates as the budget has transitions
@@ -132,7 +133,8 @@ def populations(
 ) -> tuple[PopulationEstimate, int]:
     """SMC with populations as large as the budget allows, and the transitions that it made.
 
-    A pilot finds betas. As many steps as the rest of the budget allows are then spread over the distance that it has measured.
+    A pilot finds betas. As many steps as the rest of the budget allows are then spread over the
+    distance that it has measured.
     """
     num_chains = max(_FEWEST_CHAINS, round(math.sqrt(budget) / 5))
     everyone = _POPULATIONS * num_chains

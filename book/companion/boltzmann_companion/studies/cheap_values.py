@@ -49,7 +49,8 @@ def bias_of_estimated_alpha(
         generator = seeded_generator(seed + place)
         batch = torch.randint(len(y), (50_000, count), generator=generator)
         by_batch, _ = controlled(y[batch], x[batch], x, None)
-        # the best fixed alpha on the same batches is unbiased: their difference has the same mean and much less noise
+        # the best fixed alpha on the same batches is unbiased: their difference has the same mean
+        # and much less noise
         by_best, _ = controlled(y[batch], x[batch], x, best)
         gap = by_batch - by_best
         rows.append(

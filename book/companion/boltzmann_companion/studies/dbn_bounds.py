@@ -18,7 +18,8 @@ from paperlib.annealing import BaseRatePath
 from paperlib.estimators import PartitionEstimate
 from paperlib.estimators.dbn_bound import DBNBoundEstimate
 
-# Averages of the bound, of its gap and of ln p(v) before each step, by the RBM below and the start of the second layer.
+# Averages of the bound, of its gap and of ln p(v) before each step, by the RBM below and the start
+# of the second layer.
 Courses: TypeAlias = Mapping[tuple[str, str], Sequence[Sequence[float]]]
 
 

@@ -1,13 +1,18 @@
-"""Which estimator of ln Z tells the truth? All are run repeatedly on models with a known ln Z, with the same budgets.
+"""Which estimator of ln Z tells the truth?
 
-Each run gives an *outcome*: its value, how far it is from the truth, whether its intervals hold the truth, and whether it warned. All
-statements about the estimators are computed from outcomes alone: error, coverage, and how often a wrong number was trusted and a right one
-suspected. *Wrong* and *suspected* have the same meaning as in the study of `evaluate` (`boltzmann_companion.studies.study`): off by more than a nat,
-and with a warning other than the one that every uniform start gets.
+All are run repeatedly on models with a known ln Z, with the same budgets.
 
-Each run has one core. Outcomes can be kept, in one file for each repeat. The file is written after every estimator, so that an interrupted
-study continues where it stopped. Draws depend only on the names of the estimator and the model, the budget and the seed, so several
-processes can fill one folder, each with different seeds.
+Each run gives an *outcome*: its value, how far it is from the truth, whether its intervals hold the
+truth, and whether it warned. All statements about the estimators are computed from outcomes alone:
+error, coverage, and how often a wrong number was trusted and a right one suspected. *Wrong* and
+*suspected* have the same meaning as in the study of `evaluate`
+(`boltzmann_companion.studies.study`): off by more than a nat, and with a warning other than the one
+that every uniform start gets.
+
+Each run has one core. Outcomes can be kept, in one file for each repeat. The file is written after
+every estimator, so that an interrupted study continues where it stopped. Draws depend only on the
+names of the estimator and the model, the budget and the seed, so several processes can fill one
+folder, each with different seeds.
 
 Used in chapter: which-estimator-tells-the-truth.
 """
@@ -80,23 +85,26 @@ def run_study(
     estimators : sequence of str
         From `ESTIMATORS`.
     folder : Path, optional
-        Where outcomes are kept and looked for, such as `study_folder()`. None: nowhere, since stored outcomes do not reflect later
-        changes to the code.
+        Where outcomes are kept and looked for, such as `study_folder()`. None: nowhere, since
+        stored outcomes do not reflect later changes to the code.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
     Returns
     -------
     list of dict
-        Repeat by repeat. `estimator`, `model`, `kind`, `budget`, `seed`; `log_z`, and `error`, its difference from the truth, in nats, None
-        if infinite; `std_error`, None if the estimator cannot tell; `held`, for each of `LEVELS` whether the interval held the truth;
-        `warnings`; `outcome`, None for a bound; `chain_steps`; `seconds`. Within a repeat the estimators run in turn, in an order that
-        changes from one repeat to the next, so that the *ratios* of their seconds can be compared.
+        Repeat by repeat. `estimator`, `model`, `kind`, `budget`, `seed`; `log_z`, and `error`, its
+        difference from the truth, in nats, None if infinite; `std_error`, None if the estimator
+        cannot tell; `held`, for each of `LEVELS` whether the interval held the truth; `warnings`;
+        `outcome`, None for a bound; `chain_steps`; `seconds`. Within a repeat the estimators run in
+        turn, in an order that changes from one repeat to the next, so that the *ratios* of their
+        seconds can be compared.
 
     Raises
     ------
     InputError
-        If there are no models, two have the same name, an estimator is unknown, or a number is out of range.
+        If there are no models, two have the same name, an estimator is unknown, or a number is out
+        of range.
 
     Examples
     --------
@@ -163,7 +171,8 @@ def _repeat(
 def judged_anew(each: Outcome, model: KnownModel) -> Outcome:
     """An outcome of a model whose ln Z is an estimate, by what is known of it now, which may be more than when it ran.
 
-    Only the estimate of a run is kept, not its intervals, so that nothing is said of what these hold.
+    Only the estimate of a run is kept, not its intervals, so that nothing is said of what these
+    hold.
     """
     error = None if each["log_z"] is None else each["log_z"] - model.log_z
     if each["outcome"] is not None:
@@ -172,7 +181,10 @@ def judged_anew(each: Outcome, model: KnownModel) -> Outcome:
 
 
 def outcome_file(model: KnownModel, budget: int, seed: int) -> str:
-    """Where the outcomes of a repeat are kept. Different models have different files, even if their names agree."""
+    """Where the outcomes of a repeat are kept.
+
+    Different models have different files, even if their names agree.
+    """
     of_model = storage.sha256(f"{model.name} {model.rbm.checksum()}".encode())[:16]
     return f"{of_model}/{budget}/seed-{seed:05}.json"
 
@@ -238,11 +250,13 @@ def accuracy_rows(outcomes: Rows) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        `model`, `budget`, `estimator`, `repeats`; in nats, the median `median_error` and the root mean square `rms_error` of the absolute
-        error, `bias`, the mean of the signed error, and `std_error`, the median of the errors that the estimator states (a mean is infinite
-        if one value is, a median if half of them are); `below`, the number of runs below the true ln Z, and `far_above`, the number
-        of those above it by more than half a nat; `chain_steps`, the median that was spent; `time`, the median ratio of its seconds
-        to those of AIS in the same repeat, None without AIS.
+        `model`, `budget`, `estimator`, `repeats`; in nats, the median `median_error` and the root
+        mean square `rms_error` of the absolute error, `bias`, the mean of the signed error, and
+        `std_error`, the median of the errors that the estimator states (a mean is infinite if one
+        value is, a median if half of them are); `below`, the number of runs below the true ln Z,
+        and `far_above`, the number of those above it by more than half a nat; `chain_steps`, the
+        median that was spent; `time`, the median ratio of its seconds to those of AIS in the same
+        repeat, None without AIS.
     """
     rows = []
     reference = {
@@ -297,10 +311,13 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        `model`; `models`, its kind (planted, trained or `HIDDEN`); `budget`, `estimator`, `runs`; for each of `LEVELS`, as in `held_95`, the percentage of intervals
-        that held the truth, and, as in `held_95_interval`, the 95 % interval of the true percentage (Wilson); `unknown`, the percentage
-        of runs without a standard error; `unwarned`, the number of runs without a warning (as in `outcome`, not counting that of a uniform
-        start), and `unwarned_95` and `unwarned_95_interval`, the share of these whose 95 % intervals held the truth, None if there are none.
+        `model`; `models`, its kind (planted, trained or `HIDDEN`); `budget`, `estimator`, `runs`;
+        for each of `LEVELS`, as in `held_95`, the percentage of intervals that held the truth, and,
+        as in `held_95_interval`, the 95 % interval of the true percentage (Wilson); `unknown`, the
+        percentage of runs without a standard error; `unwarned`, the number of runs without a
+        warning (as in `outcome`, not counting that of a uniform start), and `unwarned_95` and
+        `unwarned_95_interval`, the share of these whose 95 % intervals held the truth, None if
+        there are none.
     """
     rows = []
     judged = [each for each in outcomes if each["kind"] != "published"]
@@ -340,7 +357,8 @@ def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        `model`; `models`, its kind; `budget`, `estimator`, `runs`, and the number of each of `OUTCOMES`, as in `wrong_trusted`.
+        `model`; `models`, its kind; `budget`, `estimator`, `runs`, and the number of each of
+        `OUTCOMES`, as in `wrong_trusted`.
     """
     judged = [each for each in outcomes if each["outcome"] is not None]
     groups = grouped(judged, "model", "kind", "budget", "estimator")

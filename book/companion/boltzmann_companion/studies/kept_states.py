@@ -1,6 +1,7 @@
 """How far CSL falls short with so many hidden states, kept along Gibbs chains or drawn exactly; and ones less eights for several images.
 
-Both belong to numbers of the RAISE paper whose protocol is not stated in full: CSL in its Table 1, and its footnote 2.
+Both belong to numbers of the RAISE paper whose protocol is not stated in full: CSL in its Table 1,
+and its footnote 2.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Kept:
     strides : list of int
         Every batch is kept, or one in so many.
     burn_in : int or None
-        Gibbs steps before the first batch. A batch is then one step of `size` chains, and otherwise of exact draws.
+        Gibbs steps before the first batch. A batch is then one step of `size` chains, and otherwise
+        of exact draws.
     """
 
     parts: int
@@ -139,9 +141,9 @@ def start_rows(
 ) -> list[dict[str, Any]]:
     """Rows of `csl-starts`: CSL of a model from Gibbs chains that start in three ways.
 
-    Each part has so many chains and a generator of its own, and its first states are left out; `counts` says
-    after how many states of each chain CSL is asked.
-    A nearly blank page has fewer pixels on than any training image.
+    Each part has so many chains and a generator of its own, and its first states are left out;
+    `counts` says after how many states of each chain CSL is asked. A nearly blank page has fewer
+    pixels on than any training image.
     """
     rbm, train = entry.model, entry.images.train
     fewest = train.sum(1).min()
@@ -210,8 +212,8 @@ def exact_rows(
 def digit_rows(rbm: RBM, images: BinaryImages, draws: int, seed: int) -> list[dict[str, Any]]:
     """Rows of `one-minus-eight`: mean ln p* of the ones less that of the eights, by set of images, as they are given and binarised anew.
 
-    The error is what another binarisation changes. The error of choice counts the images as chosen from others; in averages over all of a set
-    they are not.
+    The error is what another binarisation changes. The error of choice counts the images as chosen
+    from others; in averages over all of a set they are not.
     """
     rows = []
     for number, (split, name) in enumerate({"train": "training", "test": "test"}.items()):

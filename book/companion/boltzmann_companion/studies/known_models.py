@@ -1,7 +1,7 @@
 """Models with a known ln Z, on which estimators are compared: planted, trained and small enough to enumerate, and one from a paper.
 
-Each comes with the base rates from which chains start, as a user would have them: from exact draws or from training images. If a mode is
-planted, the draws do not show it.
+Each comes with the base rates from which chains start, as a user would have them: from exact draws
+or from training images. If a mode is planted, the draws do not show it.
 
 Used in chapter: which-estimator-tells-the-truth.
 """
@@ -80,10 +80,12 @@ class KnownModel:
 def known_models(profile: str) -> list[KnownModel]:
     """The models of a profile.
 
-    On `digits` there are three small ones: the Ising model on a torus at its critical coupling, the stored CD-1 model of the digits with 16
-    hidden units, and a model with a planted mode that neither the data nor the proven bound on ln Z show. At the papers' size there are the
-    files of `data/planted`, the stored models with 20 and 25 hidden units, which are enumerated, and the first paper's CD25(500) with its
-    authors' weights. ln Z of the last one is an estimate, by our longest run of AIS (`longest_log_z`).
+    On `digits` there are three small ones: the Ising model on a torus at its critical coupling, the
+    stored CD-1 model of the digits with 16 hidden units, and a model with a planted mode that
+    neither the data nor the proven bound on ln Z show. At the papers' size there are the files of
+    `data/planted`, the stored models with 20 and 25 hidden units, which are enumerated, and the
+    first paper's CD25(500) with its authors' weights. ln Z of the last one is an estimate, by our
+    longest run of AIS (`longest_log_z`).
 
     Raises
     ------

@@ -1,7 +1,10 @@
-"""The papers' longest runs: those of chapters 8 and 10 with K = 100,000, and CSL. `paperlib long` computes what is missing.
+"""The papers' longest runs: those of chapters 8 and 10 with K = 100,000, and CSL.
 
-They are shards like all others (`paperlib.estimators.shards`), so a run stops and goes on at any moment, and the chapters find what is
-done. What settles most comes first: the brackets from the base rates, then CSL, the deep models, and the uniform starts.
+`paperlib long` computes what is missing.
+
+They are shards like all others (`paperlib.estimators.shards`), so a run stops and goes on at any
+moment, and the chapters find what is done. What settles most comes first: the brackets from the
+base rates, then CSL, the deep models, and the uniform starts.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ _RBMS = (
     "mnistPCD-20",
 )
 _DEEP = ("MNIST DBN", "Omniglot DBN", "MNIST DBM", "Omniglot DBM")
-# Seconds for each weight and step of a chain, where no shard of the run tells: 15 microseconds for 784 x 500 weights on a core of 2026.
+# Seconds for each weight and step of a chain, where no shard of the run tells: 15 microseconds for
+# 784 x 500 weights on a core of 2026.
 _SECONDS = 15e-6 / (784 * 500)
 
 

@@ -1,11 +1,12 @@
 """The models of the RAISE paper's tables, evaluated by parallel tempering: which end of a bracket was right.
 
-AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in their estimates of Z. With ln Z from parallel tempering,
-the same average gives a third number, whose error has no preferred side. It is compared with the two ends in the records `raise-table-1` and
-`raise-table-2`.
+AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in their estimates of Z.
+With ln Z from parallel tempering, the same average gives a third number, whose error has no
+preferred side. It is compared with the two ends in the records `raise-table-1` and `raise-table-2`.
 
-The average is that of chapters 8 and 10, on the same test images and, where ln p*(v) is an estimate, with the same draws, so it cancels. At
-the papers' size these draws are found in the shards of chapter 10.
+The average is that of chapters 8 and 10, on the same test images and, where ln p*(v) is an
+estimate, with the same draws, so it cancels. At the papers' size these draws are found in the
+shards of chapter 10.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
     size : Profile
         Determines the models and their type.
     tables : sequence of str
-        Names of records, from `raise-table-1` and `raise-table-2`. A record that does not exist yet is skipped.
+        Names of records, from `raise-table-1` and `raise-table-2`. A record that does not exist yet
+        is skipped.
 
     Yields
     ------
@@ -129,7 +131,8 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        A row for the record `tempering-brackets`. What it says of the two ends is found when it is read, by `with_readings`.
+        A row for the record `tempering-brackets`. What it says of the two ends is found when it is
+        read, by `with_readings`.
     """
     low, high = run["interval"]
     by_tempering = found.mean_log_p - run["log_z"]
@@ -164,7 +167,8 @@ def bracket_reading(
     row : mapping
         A row of `tempering-brackets`. With a warning, it decides nothing.
     ends : mapping
-        The row of the same model in `raise-table-1` or `raise-table-2`, whose errors from the base rates count as well.
+        The row of the same model in `raise-table-1` or `raise-table-2`, whose errors from the base
+        rates count as well.
     images : int
         For how many images RAISE was run.
     tolerance : float

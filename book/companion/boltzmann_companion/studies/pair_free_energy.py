@@ -1,32 +1,38 @@
 """ln Z of an RBM from the distributions of pairs of units: the Bethe approximation, and the tree-reweighted upper bound.
 
-Both keep the mean of each unit and the joint distribution of each pair of connected units. With mutual informations I_ij of the pairs,
+Both keep the mean of each unit and the joint distribution of each pair of connected units. With
+mutual informations I_ij of the pairs,
 
-    F = b' m_v + a' m_h + sum_ij W_ij p(v_i = 1, h_j = 1) + sum of entropies of single units - rho sum_ij I_ij.
+    F = b' m_v + a' m_h + sum_ij W_ij p(v_i = 1, h_j = 1) + sum of entropies of single units - rho
+    sum_ij I_ij.
 
-rho = 1 gives the Bethe free energy (Yedidia, Freeman & Weiss 2005), and rho = (D + M - 1) / (D M) the tree-reweighted one (Wainwright,
-Jaakkola & Willsky 2005). For given means, the best joint distribution of a pair is known in closed form (Welling & Teh 2001): its odds
-ratio is exp(W_ij / rho). This leaves a function of D + M numbers.
+rho = 1 gives the Bethe free energy (Yedidia, Freeman & Weiss 2005), and rho = (D + M - 1) / (D M)
+the tree-reweighted one (Wainwright, Jaakkola & Willsky 2005). For given means, the best joint
+distribution of a pair is known in closed form (Welling & Teh 2001): its odds ratio is exp(W_ij /
+rho). This leaves a function of D + M numbers.
 
-*Bethe.* F is stationary where the messages of loopy belief propagation on the bipartite graph no longer change, and its value there
-approximates ln Z. A message says by how much one unit raises the logit of another. With the logit of v_i in the absence of h_j,
-l_{i -> j} = b_i + sum of the messages to v_i from all other hidden units,
+*Bethe.* F is stationary where the messages of loopy belief propagation on the bipartite graph no
+longer change, and its value there approximates ln Z. A message says by how much one unit raises the
+logit of another. With the logit of v_i in the absence of h_j, l_{i -> j} = b_i + sum of the
+messages to v_i from all other hidden units,
 
     m_{i -> j} = softplus(l_{i -> j} + W_ij) - softplus(l_{i -> j}),
 
-and likewise from hidden to visible units. It is exact on a tree, and has an error of either sign elsewhere. The terms of the first three
-orders in the weights are right on every bipartite graph.
+and likewise from hidden to visible units. It is exact on a tree, and has an error of either sign
+elsewhere. The terms of the first three orders in the weights are right on every bipartite graph.
 
-*Tree-reweighted.* ln Z is convex in the parameters. Choose a distribution over spanning trees of the graph, and write the parameters as
-an average of parameters that each live on one tree: the average of the trees' ln Z is then an upper bound. The best such bound equals the
-largest value of F over all means and pair distributions that agree with each other, where rho is the probability that an edge is in the
-tree. The graph of an RBM is complete and bipartite. With uniformly random spanning trees, every edge has by symmetry the same rho, since
-a tree has D + M - 1 of the D M edges. F is then concave, so that its maximum lies below the tangent at any point:
+*Tree-reweighted.* ln Z is convex in the parameters. Choose a distribution over spanning trees of
+the graph, and write the parameters as an average of parameters that each live on one tree: the
+average of the trees' ln Z is then an upper bound. The best such bound equals the largest value of F
+over all means and pair distributions that agree with each other, where rho is the probability that
+an edge is in the tree. The graph of an RBM is complete and bipartite. With uniformly random
+spanning trees, every edge has by symmetry the same rho, since a tree has D + M - 1 of the D M
+edges. F is then concave, so that its maximum lies below the tangent at any point:
 
     ln Z <= max F <= F(m) + sum_i max(g_i (1 - m_i), -g_i m_i),        g the gradient at m.
 
-The right side is an upper bound at **every** m, converged or not, and is the value returned. The last sum is the gap; it goes to zero as F
-is maximised.
+The right side is an upper bound at **every** m, converged or not, and is the value returned. The
+last sum is the gap; it goes to zero as F is maximised.
 
 Used in chapter: which-estimator-tells-the-truth.
 """
@@ -52,7 +58,8 @@ from paperlib.variational.log_z import (
 # Share of the old messages in the new ones.
 _DAMPING = 0.5
 _LARGEST_LOGIT = 300.0
-# Factor by which the temperature of the entropies falls, and the most steps before it does. It falls earlier if the gap is below the temperature.
+# Factor by which the temperature of the entropies falls, and the most steps before it does. It
+# falls earlier if the gap is below the temperature.
 _COOLING, _STEPS_PER_TEMPERATURE = 0.5, 8
 # Largest log-odds of a pair, in nats, at the first temperature.
 _FIRST_LOG_ODDS = 5.0
@@ -85,7 +92,8 @@ class _PairFreeEnergy:
     def step(self) -> tuple[Tensor, Tensor]:
         """By how much the means go to the maximum of the quadratic approximation of F.
 
-        The larger layer is eliminated, since the second derivatives of F by two different units of a layer are zero.
+        The larger layer is eliminated, since the second derivatives of F by two different units of
+        a layer are zero.
         """
         hidden_first = len(self.gradients[0]) < len(self.gradients[1])
         order = slice(None, None, -1 if hidden_first else 1)
@@ -100,9 +108,10 @@ class _PairFreeEnergy:
 class _PairModel:
     """An RBM in float64 as pairs of units, with the mutual information of each pair counted `rho` times.
 
-    Pairs with negative weight are written with the hidden unit replaced by its negation, so that all weights are positive and all odds ratios
-    at least 1. Cells of a pair's table are computed by formulas without cancellation. Those that may be as small as exp(-abs(W) / rho) are
-    kept as logarithms: with rho = 0.003, no floating-point number can hold them.
+    Pairs with negative weight are written with the hidden unit replaced by its negation, so that
+    all weights are positive and all odds ratios at least 1. Cells of a pair's table are computed by
+    formulas without cancellation. Those that may be as small as exp(-abs(W) / rho) are kept as
+    logarithms: with rho = 0.003, no floating-point number can hold them.
     """
 
     def __init__(self, model: RBM, rho: float) -> None:
@@ -176,7 +185,8 @@ class _PairModel:
         hidden_gradient = self._hidden_bias + torch.where(self._negative, -towards, towards).sum(0)
         hidden_gradient = hidden_gradient - (temperature - rho * degree_h) * hidden_logits
 
-        # Variances of each unit of a pair given the other, which determine the curvature of the free energy.
+        # Variances of each unit of a pair given the other, which determine the curvature of the
+        # free energy.
         x_alone, y_alone = log_x_alone.exp(), log_y_alone.exp()
         x_spread = (x_alone * neither / y_not + both * y_alone / y).clamp(min=1e-300)
         y_spread = (y_alone * neither / x_off + both * x_alone / x).clamp(min=1e-300)
@@ -203,15 +213,18 @@ def bethe_log_z(
     Parameters
     ----------
     rbm, max_iterations
-        As in `tap_log_z`; the first messages are made from the starts, and the updates are of messages.
+        As in `tap_log_z`; the first messages are made from the starts, and the updates are of
+        messages.
     tolerance : float
-        Converged when no message would change by more than this in one update without damping, in nats.
+        Converged when no message would change by more than this in one update without damping, in
+        nats.
 
     Returns
     -------
     LogZApproximation
-        Chosen as in `tap_log_z`. The value is that of the Bethe free energy at the means of the units, with the best pair distributions for these means, so it is a value
-        of that free energy even without convergence. The search takes memory for about ten arrays [N, D, M].
+        Chosen as in `tap_log_z`. The value is that of the Bethe free energy at the means of the
+        units, with the best pair distributions for these means, so it is a value of that free
+        energy even without convergence. The search takes memory for about ten arrays [N, D, M].
 
     Raises
     ------
@@ -248,7 +261,8 @@ def bethe_log_z(
         values = [pairs.at(*both).value for both in zip(*logits, strict=True)]
         return weights.new_tensor(values), torch.sigmoid(logits[0]), torch.sigmoid(logits[1])
 
-    # Messages to visible units as if the hidden ones had these means regardless of the visible ones.
+    # Messages to visible units as if the hidden ones had these means regardless of the visible
+    # ones.
     means = hidden_starts(model).clamp(1e-12, 1 - 1e-12)
     to_visible = messages(torch.logit(means)[:, None].expand(-1, *weights.shape))
     to_hidden = update_to_hidden(to_visible, to_visible)
@@ -276,7 +290,8 @@ def tree_reweighted_log_z(
     max_iterations : int
         Maximum number of Newton steps.
     tolerance : float
-        Converged when the bound is known to be at most this far above the best of its kind, in nats.
+        Converged when the bound is known to be at most this far above the best of its kind, in
+        nats.
 
     Returns
     -------
@@ -290,14 +305,16 @@ def tree_reweighted_log_z(
 
     Notes
     -----
-    The bound is exact if one layer has a single unit, since the graph is then its own only spanning tree. With many units in both layers the
-    bound is loose. No choice of edge probabilities would mend that: F is at least the sum of biases and weights at any pair distributions that
-    agree in their means, since entropies on trees are not negative, and with all means one half, these distributions can suit every weight
-    at once, positive or negative. On RBMs of 784 x 20 units that were trained on MNIST, the bound is hundreds of nats above ln Z; with 500
-    hidden units, about ten thousand. It needs memory for about 30 arrays [D, M].
+    The bound is exact if one layer has a single unit, since the graph is then its own only spanning
+    tree. With many units in both layers the bound is loose. No choice of edge probabilities would
+    mend that: F is at least the sum of biases and weights at any pair distributions that agree in
+    their means, since entropies on trees are not negative, and with all means one half, these
+    distributions can suit every weight at once, positive or negative. On RBMs of 784 x 20 units
+    that were trained on MNIST, the bound is hundreds of nats above ln Z; with 500 hidden units,
+    about ten thousand. It needs memory for about 30 arrays [D, M].
 
-    F is maximised over the means by Newton's method, first with enlarged entropies, which are then lowered to their true size; message passing
-    would have to be damped heavily.
+    F is maximised over the means by Newton's method, first with enlarged entropies, which are then
+    lowered to their true size; message passing would have to be damped heavily.
 
     Examples
     --------

@@ -2,14 +2,18 @@
 
 The next beta is where the conditional effective sample size (Zhou, Johansen & Aston 2016)
 
-    CESS = N (sum_i W_i u_i)^2 / sum_i W_i u_i^2,      u_i = f_{beta'}(x_i) / f_beta(x_i),  W the normalised weights,
+    CESS = N (sum_i W_i u_i)^2 / sum_i W_i u_i^2,      u_i = f_{beta'}(x_i) / f_beta(x_i),  W the
+    normalised weights,
 
-has fallen to a set fraction of N, and is found by bisection. -ln(CESS / N) is close to the variance of ln u, and hence to the square
-of a distance along the path, so a schedule with another number of steps divides the same distance equally.
+has fallen to a set fraction of N, and is found by bisection. -ln(CESS / N) is close to the variance
+of ln u, and hence to the square of a distance along the path, so a schedule with another number of
+steps divides the same distance equally.
 
-The chains that walk afterwards are new ones and follow a fixed schedule, so the choice of betas causes no bias.
+The chains that walk afterwards are new ones and follow a fixed schedule, so the choice of betas
+causes no bias.
 
-Used in chapters: own-images-weights-and-seeds, which-estimator-tells-the-truth, tempering-and-bennetts-ratio.
+Used in chapters: own-images-weights-and-seeds, which-estimator-tells-the-truth,
+tempering-and-bennetts-ratio.
 """
 
 from __future__ import annotations
@@ -49,7 +53,8 @@ class PilotSchedule:
     def spread(self, num_steps: int) -> list[float]:
         """A schedule from 0 to 1 with this many steps, all of the same distance.
 
-        If the pilot had to stop early, the rest of the way to 1 is assumed to consist of steps like its last one.
+        If the pilot had to stop early, the rest of the way to 1 is assumed to consist of steps like
+        its last one.
         """
         betas, distances = list(self.betas), list(self.distances)
         if not self.complete:
@@ -73,7 +78,8 @@ def pilot_schedule(
 ) -> PilotSchedule:
     """Walk one population, finding its betas on the way.
 
-    CESS / N falls to `fraction` in each step. The population is resampled when fewer effective chains than `threshold` of all are left.
+    CESS / N falls to `fraction` in each step. The population is resampled when fewer effective
+    chains than `threshold` of all are left.
     """
     state = path.sample_start(num_chains, generator)
     log_weights = torch.zeros(1, num_chains, dtype=torch.float64, device=path.device)

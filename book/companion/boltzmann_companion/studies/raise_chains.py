@@ -1,6 +1,7 @@
 """How RAISE's value depends on how many chains an image has, on the images of a model on which it falls short.
 
-RAISE's mean weight is right on average for any number of chains, and its logarithm is too low, the less so the more chains there are.
+RAISE's mean weight is right on average for any number of chains, and its logarithm is too low, the
+less so the more chains there are.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def raise_chain_rows(
     model_id : str
         A model of the table of chapter 8.
     counts : mapping of int to sequence of int
-        For each K, numbers of chains in increasing order. The last is how many are run for each image; the
-        others take disjoint groups of these.
+        For each K, numbers of chains in increasing order. The last is how many are run for each
+        image; the others take disjoint groups of these.
     share : float
         Share of the images of chapter 8 that are taken.
     seed : int

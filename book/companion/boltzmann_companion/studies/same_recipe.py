@@ -1,6 +1,7 @@
 """Whether the first paper's models are what its released recipe gives: the printed numbers of a row of Table 1 beside those of several seeds.
 
-How long the models were trained is not stated. A number is therefore held against the seeds at every length that a reader would accept.
+How long the models were trained is not stated. A number is therefore held against the seeds at
+every length that a reader would accept.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def printed_numbers(label: str) -> dict[str, float]:
 def longest_log_z() -> tuple[float, float]:
     """ln Z of CD25(500) with its authors' weights, and its standard error, in nats.
 
-    It is what AIS says from the base rates with 5,000 chains of 100,000 steps, from the records of chapter 15. No number of a paper is in it.
+    It is what AIS says from the base rates with 5,000 chains of 100,000 steps, from the records of
+    chapter 15. No number of a paper is in it.
 
     Examples
     --------
@@ -90,7 +92,8 @@ def path_rows(paths: Iterable[Row]) -> list[dict[str, Any]]:
     Parameters
     ----------
     paths : iterable of mappings
-        With a `label`, a `seed` and `points`, which are from `boltzmann_companion.studies.training_paths.look_at`.
+        With a `label`, a `seed` and `points`, which are from
+        `boltzmann_companion.studies.training_paths.look_at`.
     """
     return [
         {

@@ -1,18 +1,21 @@
 """Does `paperlib evaluate` mislead? Models with a known answer, evaluated as if it were not known.
 
-Every model here has an exact average test log-probability: one of its layers is small enough to be enumerated, or it consists of
-such models side by side. `evaluate` is told not to enumerate, and evaluates each from three starts with few intermediate
-distributions. The study counts how often the bracket holds the truth, how often a wrong estimate goes without a finding, and how often a
-right one is suspected.
+Every model here has an exact average test log-probability: one of its layers is small enough to be
+enumerated, or it consists of such models side by side. `evaluate` is told not to enumerate, and
+evaluates each from three starts with few intermediate distributions. The study counts how often the
+bracket holds the truth, how often a wrong estimate goes without a finding, and how often a right
+one is suspected.
 
-The study of deep models (`DEEP_CASES`) also asks whether ln p*(v), which is itself an estimate there, misleads.
+The study of deep models (`DEEP_CASES`) also asks whether ln p*(v), which is itself an estimate
+there, misleads.
 
-A second study (`full_size_study`) has the models that people bring: RBMs with hundreds of hidden units, whose ln Z long runs know to a
-few hundredths of a nat. `evaluate` itself is asked, with as much work as fits one and four minutes.
+A second study (`full_size_study`) has the models that people bring: RBMs with hundreds of hidden
+units, whose ln Z long runs know to a few hundredths of a nat. `evaluate` itself is asked, with as
+much work as fits one and four minutes.
 
-The small models are made on the spot from a list, in float64 and from fixed seeds: well and badly trained
-ones, ones whose biases or weights were tampered with, and ones with a planted mode that is far from
-every image. Used in chapter: why-trust-this-code.
+The small models are made on the spot from a list, in float64 and from fixed seeds: well and badly
+trained ones, ones whose biases or weights were tampered with, and ones with a planted mode that is
+far from every image. Used in chapter: why-trust-this-code.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ from paperlib.numerics import all_states, seeded_generator
 # Nats beyond which an estimate is called wrong; `evaluate` does not report a gap up to this size.
 WRONG = 1.0
 STARTS = ("training images", "test images", "uniform")
-# Far fewer steps than `evaluate` takes in its two minutes, so that there is something to warn about.
+# Far fewer steps than `evaluate` takes in its two minutes, so that there is something to warn
+# about.
 LARGEST_STEPS = (128, 2_048)
 OUTCOMES = ("right, trusted", "right, suspected", "wrong, suspected", "wrong, trusted")
 _MNIST_IMAGES = 3_000
@@ -72,9 +76,9 @@ def study_images(data: str) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     data : str
-        `digits` or `mnist` (its first 3,000 training images), optionally followed by `inverted`, `quarters` (pixels ordered by quarter
-        of the image) or `centre` (of the digits: the middle 5 x 4 pixels); or `hidden states` (of `digits-cd1-16`, drawn once
-        given the digits).
+        `digits` or `mnist` (its first 3,000 training images), optionally followed by `inverted`,
+        `quarters` (pixels ordered by quarter of the image) or `centre` (of the digits: the middle 5
+        x 4 pixels); or `hidden states` (of `digits-cd1-16`, drawn once given the digits).
 
     Raises
     ------
@@ -117,7 +121,8 @@ class Mode:
     Attributes
     ----------
     log_odds : float
-        Log-odds of its units being on together. Chains that never reach it miss ln(1 + e^{log_odds}) nats of ln Z.
+        Log-odds of its units being on together. Chains that never reach it miss ln(1 +
+        e^{log_odds}) nats of ln Z.
     units : int
         Number of hidden units that hold it.
     pixels : float
@@ -138,7 +143,8 @@ class Case:
     name : str
         Its name in tables.
     data : str
-        See `study_images`. With `quarters`, four models are trained, one for each quarter, and joined into one.
+        See `study_images`. With `quarters`, four models are trained, one for each quarter, and
+        joined into one.
     training : ContrastiveDivergence or str
         The recipe, or the id of a stored model.
     weight_factor : float
@@ -292,8 +298,8 @@ class DeepCase:
     weight_std : float
         Standard deviation of the weights of the first layer.
     other_std : float
-        Of what is added to the transposed weights of the layer below. With 0, a DBN's recognition distribution is the posterior of its
-        two lowest layers.
+        Of what is added to the transposed weights of the layer below. With 0, a DBN's recognition
+        distribution is the posterior of its two lowest layers.
     mode : float
         Number that is added to all biases of the top layer.
     of_noise : bool
@@ -379,10 +385,12 @@ _MNIST_EVERY = 11
 def held_out_cases() -> tuple[Case, ...]:
     """44 models whose recipe, tampering and planted mode were drawn at random, always the same ones.
 
-    `CASES` were looked at while the rule of `boltzmann_likelihood.evaluation.verdict` was made, so what it achieves on them is too good. These are the
-    fifth draw. The first one had a mode that several units hold together, for which the search did not look yet. The second was looked at
-    when the rule was derived anew. The third had a mode of many parts between which no chain moves, and parallel tempering from one of them
-    knew that part alone. The fourth was evaluated before a run from images settled what RAISE says.
+    `CASES` were looked at while the rule of `boltzmann_likelihood.evaluation.verdict` was made, so
+    what it achieves on them is too good. These are the fifth draw. The first one had a mode that
+    several units hold together, for which the search did not look yet. The second was looked at
+    when the rule was derived anew. The third had a mode of many parts between which no chain moves,
+    and parallel tempering from one of them knew that part alone. The fourth was evaluated before a
+    run from images settled what RAISE says.
 
     Examples
     --------
@@ -465,8 +473,8 @@ def study(
     starts : sequence of str
         From `STARTS`.
     folder : Path, optional
-        Where each row is kept, so that an interrupted study can continue; usually `study_folder()`. A row is found there only by the code
-        that computed it.
+        Where each row is kept, so that an interrupted study can continue; usually `study_folder()`.
+        A row is found there only by the code that computed it.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
@@ -568,9 +576,10 @@ class FullSizeCase:
     data : str
         `mnist`, `omniglot`, or `mnist 2008`, the first paper's own binary images.
     source : str
-        The id of a stored model, `authors` for the one that the first paper's authors released, or `others` for a file of another
-        program. The latter belong to other people and are not in this repository. They lie as `NAME.pth` or the like in a folder `others`
-        beside those of the data sets.
+        The id of a stored model, `authors` for the one that the first paper's authors released, or
+        `others` for a file of another program. The latter belong to other people and are not in
+        this repository. They lie as `NAME.pth` or the like in a folder `others` beside those of the
+        data sets.
     """
 
     name: str
@@ -606,17 +615,20 @@ FULL_SIZE = (
     FullSizeCase("audiofool-256", "mnist", "others"),
     FullSizeCase("lan-owo-200", "mnist", "others"),
 )
-# Steps for 784 x 500 units: K, and parallel tempering's. They take about so many minutes of one core with AVX-512. The second ones took six
-# before parallel tempering became faster, and files of the first version are named after these.
+# Steps for 784 x 500 units: K, and parallel tempering's. They take about so many minutes of one
+# core with AVX-512. The second ones took six before parallel tempering became faster, and files of
+# the first version are named after these.
 MINUTES = {1: (5_000, 2_000_000), 4: (18_000, 9_000_000)}
 _NAMES = {4: 6}
 _USUAL_SIZE = 784 * 500
-# Runs of parallel tempering that say what is true: their length, the standard error in nats that they are to reach, and how many there may be.
+# Runs of parallel tempering that say what is true: their length, the standard error in nats that
+# they are to reach, and how many there may be.
 _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS = 20_000_000, 0.05, 7
 # A run that states a larger error than this got stuck, and says so.
 _STUCK = 0.5
-# Raised by hand when numbers change. Unlike `study_folder`, they outlive other changes to the code, since the study takes many hours. The
-# first version of evaluations gave doubtful runs of parallel tempering their time in portions.
+# Raised by hand when numbers change. Unlike `study_folder`, they outlive other changes to the code,
+# since the study takes many hours. The first version of evaluations gave doubtful runs of parallel
+# tempering their time in portions.
 _TRUTH_VERSION = 1
 _EVALUATION_VERSION = 2
 
@@ -634,8 +646,9 @@ def full_size_study(
 ) -> list[dict[str, Any]]:
     """Evaluate models of full size; returns a row for every number of minutes, seed and model, with the columns of the record `evaluate-full-size`.
 
-    Each row is kept in `folder` as soon as it is there, under its version, the model's name, the minutes and the seed, so that the study can be
-    interrupted and continued. Of a model whose file is not on this machine the rows that are kept are shown, of an earlier version if need be.
+    Each row is kept in `folder` as soon as it is there, under its version, the model's name, the
+    minutes and the seed, so that the study can be interrupted and continued. Of a model whose file
+    is not on this machine the rows that are kept are shown, of an earlier version if need be.
 
     Parameters
     ----------
@@ -695,7 +708,8 @@ def _truth(case: FullSizeCase) -> dict[str, Any]:
 def _mean(runs: Sequence[Sequence[float]]) -> tuple[float, float]:
     """The mean of the runs that did not get stuck, and its standard error.
 
-    All of them count alike: a run that never met one of the regions between which the others move states too small an error.
+    All of them count alike: a run that never met one of the regions between which the others move
+    states too small an error.
     """
     log_z, std_error = np.array([run for run in runs if run[1] <= _STUCK] or runs).T
     return float(log_z.mean()), float(np.linalg.norm(std_error) / len(std_error))

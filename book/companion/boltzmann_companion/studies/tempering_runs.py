@@ -1,8 +1,10 @@
 """Runs of parallel tempering, AIS, SMC and RAISE at equal cost, repeated with different seeds, and how far they are from a known ln Z.
 
-The ln Z of RAISE is the one that its average log-probability of a hundred images implies, ln p*(v) less ln p(v). The cost is counted in chain-steps: transitions of single chains, everything included. A finished run is kept in the cache as a small file,
-and missing runs are computed, so that an interrupted series can continue. A file says what computed it, but does not reflect later changes
-to the code; delete the folder after such changes.
+The ln Z of RAISE is the one that its average log-probability of a hundred images implies, ln p*(v)
+less ln p(v). The cost is counted in chain-steps: transitions of single chains, everything included.
+A finished run is kept in the cache as a small file, and missing runs are computed, so that an
+interrupted series can continue. A file says what computed it, but does not reflect later changes to
+the code; delete the folder after such changes.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ _KEPT_AS = {"parallel tempering": "ladder"}
 
 # Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
 _NORMAL = 1.96
-# From this many chain-steps on, an interrupted run of parallel tempering continues from a checkpoint.
+# From this many chain-steps on, an interrupted run of parallel tempering continues from a
+# checkpoint.
 _LONG_RUN = 500_000
 _RAISE_IMAGES, _TIMED = 100, 3
 
@@ -69,8 +72,8 @@ def timed_run(
     Parameters
     ----------
     estimator : str
-        `parallel tempering`, `AIS` (100 chains, evenly spaced betas), `SMC` (as in chapter 17) or `RAISE` (four chains for each image,
-        evenly spaced betas).
+        `parallel tempering`, `AIS` (100 chains, evenly spaced betas), `SMC` (as in chapter 17) or
+        `RAISE` (four chains for each image, evenly spaced betas).
     path : AnnealingPath
         The path from the start to the target.
     chain_steps : int
@@ -85,13 +88,15 @@ def timed_run(
     Returns
     -------
     dict
-        `log_z`, `std_error`, `interval` (95 %), `warnings` and `seconds`; for parallel tempering also `chain_steps`,
-        `round_trips`, `rungs` and `barrier`. An end of the interval is infinite where the error is not known.
+        `log_z`, `std_error`, `interval` (95 %), `warnings` and `seconds`; for parallel tempering
+        also `chain_steps`, `round_trips`, `rungs` and `barrier`. An end of the interval is infinite
+        where the error is not known.
 
     Raises
     ------
     InputError
-        If an argument is not as described, or the path cannot be identified although a folder is given.
+        If an argument is not as described, or the path cannot be identified although a folder is
+        given.
 
     Examples
     --------
@@ -241,8 +246,9 @@ def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
     Returns
     -------
     dict
-        `repeats`, `rmse` (root mean square error), `mean_error` and its standard error `mean_error_error`, in nats; `coverage`, the fraction of
-        intervals that hold the truth; `warned`, how many runs had a warning; `seconds`, the median time of a run.
+        `repeats`, `rmse` (root mean square error), `mean_error` and its standard error
+        `mean_error_error`, in nats; `coverage`, the fraction of intervals that hold the truth;
+        `warned`, how many runs had a warning; `seconds`, the median time of a run.
 
     Raises
     ------
@@ -284,8 +290,10 @@ def seconds_rows(
 ) -> list[dict[str, Any]]:
     """The error of each estimator, the time of its chain-steps, and how long it would take to a tenth of a nat: rows of `tempering-seconds`.
 
-    The error falls as one over the root of the cost. That of RAISE is nearly all bias, which does not, and it gets no such time. The interval of a ratio of times is from the F distribution of
-    normal errors' squares. Chain-steps are timed anew, in runs that take turns, so that all meet the same machine.
+    The error falls as one over the root of the cost. That of RAISE is nearly all bias, which does
+    not, and it gets no such time. The interval of a ratio of times is from the F distribution of
+    normal errors' squares. Chain-steps are timed anew, in runs that take turns, so that all meet
+    the same machine.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
 """Retraining with the first paper's released recipe: how a model changes with the length of training, for several seeds.
 
-The authors' code release gives the recipe and the images, but not how long the models of Table 1 were trained. A single length
-therefore proves nothing. Instead, the path of each number of a row is shown against epochs, for several seeds.
+The authors' code release gives the recipe and the images, but not how long the models of Table 1
+were trained. A single length therefore proves nothing. Instead, the path of each number of a row is
+shown against epochs, for several seeds.
 
-Paths are kept in the cache, one file for each row and seed, and computed once. Each file says what computed it.
+Paths are kept in the cache, one file for each row and seed, and computed once. Each file says what
+computed it.
 """
 
 from __future__ import annotations
@@ -173,9 +175,11 @@ def look_at(
     Returns
     -------
     dict
-        `log_z`, `test` and `train` (averages) and `log_mass`, ln of what the likeliest hidden state that was found contributes to Z, in nats;
-        `largest_mass`, its probability, None where AIS has missed it. For AIS also `log_z_error`, `effective_runs`, `num_steps`,
-        `blank_share`, the weighted share of chains that end with fewer than 25 pixels on, and `warnings`; all None where ln Z is exact.
+        `log_z`, `test` and `train` (averages) and `log_mass`, ln of what the likeliest hidden state
+        that was found contributes to Z, in nats; `largest_mass`, its probability, None where AIS
+        has missed it. For AIS also `log_z_error`, `effective_runs`, `num_steps`, `blank_share`, the
+        weighted share of chains that end with fewer than 25 pixels on, and `warnings`; all None
+        where ln Z is exact.
     """
     starts = torch.cat(
         [search_points(rbm), (rbm.hidden_probs(images.test[:100]) > 0.5).to(rbm.dtype)]
@@ -199,7 +203,8 @@ def look_at(
             "warnings": list(estimate.warnings),
         }
     _, log_mass = _likeliest_hidden_state(rbm, starts)
-    # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no estimate.
+    # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no
+    # estimate.
     mass = math.exp(log_mass - log_z) if log_mass <= log_z else None
     found = {"log_z": log_z, **averages(rbm.log_unnormalized, images, rbm.dtype, log_z)}
     return found | {"log_mass": log_mass, "largest_mass": mass, **estimated}
@@ -225,7 +230,10 @@ def _likeliest_hidden_state(rbm: RBM, states: Tensor) -> tuple[Tensor, float]:
 
 
 def stored_paths() -> Iterator[dict]:
-    """The finished paths in the cache, row by row and seed by seed. A record that is saved later names what computed them."""
+    """The finished paths in the cache, row by row and seed by seed.
+
+    A record that is saved later names what computed them.
+    """
     for row in ROWS:
         for seed in count():
             path = path_file(row, seed)

@@ -1,8 +1,9 @@
 """Two bumps on a line: an annealing path so small that its particles can be plotted and its ln Z can be enumerated.
 
-The states are places 0, ..., G - 1. The start is one wide bump, the target two narrow ones of unequal mass with hardly anything between
-them. A transition is a number of Metropolis steps, each to one of the two neighbours. Particles therefore cross from one bump to the
-other only at small beta, as those of a trained RBM do.
+The states are places 0, ..., G - 1. The start is one wide bump, the target two narrow ones of
+unequal mass with hardly anything between them. A transition is a number of Metropolis steps, each
+to one of the two neighbours. Particles therefore cross from one bump to the other only at small
+beta, as those of a trained RBM do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from paperlib.kernels import Beta
 from paperlib.validation import ArrayLike, as_tensor, require_count, require_shape
 
 _PLACES = 61
-# Places and widths of the bumps, as fractions of the line, and the log-odds of the target's first bump.
+# Places and widths of the bumps, as fractions of the line, and the log-odds of the target's first
+# bump.
 _START = (0.5, 0.16)
 _TARGET = ((0.25, 0.035), (0.72, 0.06))
 _LOG_ODDS = 1.0
@@ -131,8 +133,8 @@ class Particles:
     places : Tensor, shape [T + 1, N]
         Places of the particles, int64.
     log_weights : Tensor, shape [T + 1, N]
-        float64. For annealing, the mean of the weights estimates Z_beta / Z_0 at every moment. For melting, the mean at the last moment
-        estimates p_ann of the place where the chains began.
+        float64. For annealing, the mean of the weights estimates Z_beta / Z_0 at every moment. For
+        melting, the mean at the last moment estimates p_ann of the place where the chains began.
     """
 
     betas: list[float]
