@@ -65,7 +65,8 @@ def overhead(repeats):
     """Wall time of a shard that hardly computes anything, here and through a cluster of one worker process."""
     import distributed
 
-    path, betas = BaseRatePath(random_rbm(784, 500)), uniform_betas(1)
+    path = BaseRatePath(random_rbm(784, 500))
+    betas = uniform_betas(1)
     shards = 200
 
     def run(executor):

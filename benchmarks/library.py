@@ -15,7 +15,8 @@ from paperlib.numerics import seeded_generator
 
 def prepare_ais(work: Work, device: str) -> Callable[[], Answer]:
     """ais(BaseRatePath(rbm, rbm.visible_bias), uniform_betas(K), chains), without its check against a bound."""
-    rbm, betas = work.model(device), uniform_betas(work.steps)
+    rbm = work.model(device)
+    betas = uniform_betas(work.steps)
 
     def run() -> Answer:
         path = BaseRatePath(rbm, rbm.visible_bias)
@@ -29,7 +30,9 @@ def prepare_ais(work: Work, device: str) -> Callable[[], Answer]:
 
 def prepare_raise(work: Work, device: str) -> Callable[[], Answer]:
     """raise_log_prob(BaseRatePath(rbm, rbm.visible_bias), v, uniform_betas(K), chains)."""
-    rbm, v, betas = work.model(device), work.images(device), uniform_betas(work.steps)
+    rbm = work.model(device)
+    v = work.images(device)
+    betas = uniform_betas(work.steps)
 
     def run() -> Answer:
         path = BaseRatePath(rbm, rbm.visible_bias)
@@ -43,7 +46,8 @@ def prepare_raise(work: Work, device: str) -> Callable[[], Answer]:
 
 def prepare_bound(work: Work, device: str) -> Callable[[], Answer]:
     """log_z_lower_bound(rbm, v): what ais checks its estimate against, once for each call."""
-    rbm, v = work.model(device), work.images(device)
+    rbm = work.model(device)
+    v = work.images(device)
     return lambda: Answer(log_z_lower_bound(rbm, v), 0.0)
 
 
@@ -55,7 +59,8 @@ def prepare_exact(work: Work, device: str) -> Callable[[], Answer]:
 
 def prepare_training(work: Work, device: str) -> Callable[[], RBM]:
     """train_rbm(images, ContrastiveDivergence(...), seed), without momentum and weight cost."""
-    images, initial = work.images(), work.initial()
+    images = work.images()
+    initial = work.initial()
     recipe = ContrastiveDivergence(
         work.hidden,
         work.epochs,

@@ -68,7 +68,8 @@ def prepare_rbms_training(work: Work, device: str) -> Callable[[], RBM]:
     from rbms.bernoulli_bernoulli.classes import BBRBM
     from rbms.training.pcd import fit_batch_pcd
 
-    images, initial = work.images(device), work.initial(device)
+    images = work.images(device)
+    initial = work.initial(device)
     weights_of_images = torch.ones(len(images), device=device)
 
     def run() -> RBM:

@@ -42,7 +42,8 @@ def log_mean_weight(log_weights: Tensor) -> tuple[Tensor, float]:
     """For each row the logarithm of the mean weight, and the standard error of their average."""
     largest = log_weights.amax(1, keepdim=True)
     weights = torch.exp(log_weights - largest)
-    mean, variance = weights.mean(1), weights.var(1) / weights.shape[1]
+    mean = weights.mean(1)
+    variance = weights.var(1) / weights.shape[1]
     std_error = (variance / mean.square()).sum().sqrt().item() / len(weights)
     return largest[:, 0] + mean.log(), std_error
 
@@ -72,7 +73,8 @@ def prepare_ais(work: Work, device: str) -> Callable[[], Answer]:
 
 def prepare_raise(work: Work, device: str) -> Callable[[], Answer]:
     """for beta from 1 to 0: h, v = Gibbs step at beta; log_weights += ..."""
-    rbm, images = work.model(device), work.images(device)
+    rbm = work.model(device)
+    images = work.images(device)
     betas = torch.linspace(1, 0, work.steps + 1, dtype=torch.float64).tolist()
     chains = work.chains // work.vectors
 
@@ -111,7 +113,8 @@ def prepare_exact(work: Work, device: str) -> Callable[[], Answer]:
 
 def prepare_training(work: Work, device: str) -> Callable[[], RBM]:
     """for a minibatch: h, v = Gibbs steps; W += rate (v' h of the data - v' h of the chains)."""
-    images, initial = work.images(device), work.initial(device)
+    images = work.images(device)
+    initial = work.initial(device)
     step = LEARNING_RATE / work.chains
 
     def run() -> RBM:

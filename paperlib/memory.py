@@ -10,12 +10,14 @@ from torch import Tensor
 
 # What is made at a time of rows that are few but wide, and of a matrix that is worked on element by
 # element.
-_PART_BYTES, _SMALL_PART_BYTES = 2**26, 2**23
+_PART_BYTES = 2**26
+_SMALL_PART_BYTES = 2**23
 # Smaller models leave no gaps that matter.
 _MANY_NUMBERS = 2**21
 # What `mallopt` calls the size from which on an array has a place of its own, and that size in
 # bytes.
-_M_MMAP_THRESHOLD, _LARGE_ARRAY = -3, 2**22
+_M_MMAP_THRESHOLD = -3
+_LARGE_ARRAY = 2**22
 
 
 def parts(rows: Tensor, bytes_of_each: int) -> tuple[Tensor, ...]:

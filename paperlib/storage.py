@@ -156,7 +156,8 @@ def read_bytes(path: Path) -> bytes:
     """The contents of a file, decompressed if it is a gzip file that is whole and holds no more than `unpacked_limit` bytes."""
     if not is_gzip(path):
         return path.read_bytes()
-    limit, content = unpacked_limit(path), bytearray()
+    limit = unpacked_limit(path)
+    content = bytearray()
     try:
         with gzip.open(path) as file:
             while len(content) <= limit and (piece := file.read(_PIECE)):

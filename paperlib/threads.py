@@ -114,7 +114,8 @@ def walk_side_by_side(walks: Sequence[Callable[[OnStep], Result]], on_step: OnSt
 
     An exception in one of them, or Ctrl-C, ends the others at their next step.
     """
-    stop, lock = threading.Event(), threading.Lock()
+    stop = threading.Event()
+    lock = threading.Lock()
     failures: list[BaseException] = []
 
     def on_step_of_any(count: int) -> None:

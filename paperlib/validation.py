@@ -264,7 +264,8 @@ def require_binary(name: str, tensor: Tensor) -> None:
         raise InputError(
             f"{name}: expected at least one binary vector, got shape {list(tensor.shape)}"
         )
-    count, example = 0, 0.0
+    count = 0
+    example = 0.0
     for block in blocks(tensor):
         wrong = block[(block != 0) & (block != 1)]
         if count == 0 and len(wrong):

@@ -49,8 +49,11 @@ def missed_mode_rbm():
 
 def joint_log_table(rbm):
     """-E(v, h) for every pair: [2^D, 2^M]."""
-    v, h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
-    w, b, a = rbm.weights.double(), rbm.visible_bias.double(), rbm.hidden_bias.double()
+    v = all_states(rbm.num_visible)
+    h = all_states(rbm.num_hidden)
+    w = rbm.weights.double()
+    b = rbm.visible_bias.double()
+    a = rbm.hidden_bias.double()
     return torch.einsum("ni,ij,mj->nm", v, w, h) + (v @ b)[:, None] + (h @ a)[None, :]
 
 
@@ -115,14 +118,16 @@ def assert_unbiased(log_weights, truth, largest_error=math.inf):
 
 def bernoulli_table(probabilities, states):
     """Probability of each state under each row of independent probabilities: [rows, states]."""
-    p, s = probabilities[:, None, :], states[None, :, :]
+    p = probabilities[:, None, :]
+    s = states[None, :, :]
     return (p * s + (1 - p) * (1 - s)).prod(-1)
 
 
 def transition_matrix(rbm_a, rbm_b, beta):
     """T[v, v'] of eq. 15-17 by summing over every h_A and h_B; `rbm_a` may have no hidden units."""
     v = all_states(rbm_b.num_visible)
-    probs, inputs = [], []
+    probs = []
+    inputs = []
     for rbm, scale in ((rbm_a, 1 - beta), (rbm_b, beta)):
         states = all_states(rbm.num_hidden) if rbm.num_hidden else torch.zeros(1, 0).double()
         given_v = torch.sigmoid(scale * (v @ rbm.weights + rbm.hidden_bias))
@@ -152,7 +157,8 @@ def expected_weights(log_start, log_f, kernel, betas, corrections, power=1):
 def directed_table(layer):
     """p(below | above) of a directed layer for every pair: [2^above, 2^below]."""
     states = all_states(layer.num_hidden)
-    weights, bias = layer.weights.double(), layer.visible_bias.double()
+    weights = layer.weights.double()
+    bias = layer.visible_bias.double()
     return bernoulli_table(torch.sigmoid(states @ weights.T + bias), all_states(layer.num_visible))
 
 

@@ -34,7 +34,8 @@ class EveryDraw:
         self.outcomes = 2**bits
         place = torch.arange(self.outcomes * copies)[:, None]
         self._bits = ((place >> torch.arange(bits)) & 1).bool()
-        self._copies, self._used = copies, 0
+        self._copies = copies
+        self._used = 0
         self._log_probs = torch.zeros(len(self._bits), dtype=torch.float64)
 
     @property

@@ -28,7 +28,8 @@ FORKS.set_forkserver_preload(
     ["boltzmann_likelihood.cli", "boltzmann_companion.training", "pytest", "nbformat"]
 )
 #: Folder, number of files and seconds, separated by `os.pathsep`; and whom to kill instead of the process itself.
-MOMENT, VICTIM = "TEST_FAULTS_MOMENT", "TEST_FAULTS_VICTIM"
+MOMENT = "TEST_FAULTS_MOMENT"
+VICTIM = "TEST_FAULTS_VICTIM"
 
 
 def arm():
@@ -36,7 +37,8 @@ def arm():
     if not os.environ.get(MOMENT):
         return
     folder, files, seconds = os.environ[MOMENT].split(os.pathsep)
-    original, seen = os.replace, []
+    original = os.replace
+    seen = []
 
     def replace(source, target, **options):
         original(source, target, **options)

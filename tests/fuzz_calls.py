@@ -36,7 +36,8 @@ from paperlib.kernels import Ladder
 from paperlib.numerics import seeded_generator
 
 # Calls of each row of a table, and steps of each walk.
-EXCHANGES, STEPS = 8, 300
+EXCHANGES = 8
+STEPS = 300
 # Not those that learn, evaluate, or write what they are not told to.
 ROOMS = "paperlib.models", "paperlib.annealing", "paperlib.estimators"
 #: Narrow and wide layers take different ways through the kernels.
@@ -54,7 +55,8 @@ def tables():
     for number, (said, function, *arguments) in enumerate(CASES):
         named = {}
         while isinstance(function, partial):
-            arguments, named = [*function.args, *arguments], function.keywords | named
+            arguments = [*function.args, *arguments]
+            named = function.keywords | named
             function = function.func
         if str(getattr(function, "__module__", "")).startswith(ROOMS):
             yield (
@@ -170,7 +172,8 @@ class Session:
 
     def __init__(self, log):
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        self.outcomes, self.examples = Counter(), {}
+        self.outcomes = Counter()
+        self.examples = {}
 
     def call(self, name, function, arguments, named):
         """The result, or None if it raised."""

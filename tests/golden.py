@@ -49,8 +49,10 @@ class Inputs:
     """
 
     def __init__(self, dtype, jitter=0.0, seed=0):
-        self.dtype, self._jitter = dtype, jitter
-        self._generator, self._noise = seeded_generator(2008), seeded_generator(seed)
+        self.dtype = dtype
+        self._jitter = jitter
+        self._generator = seeded_generator(2008)
+        self._noise = seeded_generator(seed)
 
     def tensor(self, *shape, scale=1.0):
         values = 2 * torch.rand(*shape, dtype=torch.float64, generator=self._generator) - 1
@@ -76,7 +78,8 @@ def kernels(inputs):
     logits = inputs.tensor(3, 101, scale=4.0)
     probabilities = torch.sigmoid(logits)
     x = inputs.tensor(3, 140, scale=20.0)
-    states, values = vectors(140).bool(), inputs.tensor(140)
+    states = vectors(140).bool()
+    values = inputs.tensor(140)
     found = {
         "draw_bits": bits(draw_bits(probabilities, seeded_generator(1))),
         "bernoulli": bits(bernoulli(probabilities, seeded_generator(2))),
@@ -86,8 +89,10 @@ def kernels(inputs):
         "sum_where": sum_where(states, values).tolist(),
     }
     for name, columns in (("narrow", 20), ("wide", 130)):
-        matrix, offset = inputs.tensor(140, columns), inputs.tensor(columns)
-        product, memory = binary_product(matrix, matrix.abs().max()), {}
+        matrix = inputs.tensor(140, columns)
+        offset = inputs.tensor(columns)
+        product = binary_product(matrix, matrix.abs().max())
+        memory = {}
         found[f"products {name}"] = product(states, 0.7, offset, memory)[:, :7].flatten().tolist()
         # few units change: the second product is made from the first
         changed = states.clone()
@@ -137,7 +142,8 @@ def on_a_gpu(inputs):
     What the kernel of triton draws, `test_gpu.py` compares with Philox.
     """
     rbm, other = inputs.rbm(40, 30, 0.3), inputs.rbm(40, 10, 0.3)
-    matrix, offset = inputs.tensor(140, 20), inputs.tensor(20)
+    matrix = inputs.tensor(140, 20)
+    offset = inputs.tensor(20)
     paths = {"base rates": BaseRatePath(rbm, inputs.tensor(40)), "pair": RBMPairPath(other, rbm)}
     with pytest.MonkeyPatch.context() as patch:
         use_tensor_cores(patch)

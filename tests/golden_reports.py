@@ -37,7 +37,9 @@ FEW = "--steps 64 --tempering-steps 5000"
 # processor. With instruction sets from SSE4 to AVX-512, and with the reference kernels, numbers
 # differed by up to 5e-16 where all is exact, and by 2e-13 where chains walk in float64. Where they
 # walk in float32, it was 4e-7, and 2e-6 for `strong.npz`, whose ln Z is ten times as large.
-DOUBLE, SINGLE, SINGLE_STRONG = 1e-9, 5e-6, 5e-5
+DOUBLE = 1e-9
+SINGLE = 5e-6
+SINGLE_STRONG = 5e-5
 
 
 class Case(NamedTuple):

@@ -13,7 +13,8 @@ def interrupt_epoch(number):
 
 def interrupt_call(monkeypatch, module, name, number):
     """Let the call of this number of a module's function end as by Ctrl-C; returns the list of all calls' arguments, as it grows."""
-    original, calls = getattr(module, name), []
+    original = getattr(module, name)
+    calls = []
 
     def interrupted(*arguments, **options):
         calls.append(arguments)

@@ -8,7 +8,12 @@ def philox(
     mask = 2**32 - 1
     a, b, c, d = counter
     for _ in range(10):
-        x, y = 0xD2511F53 * a, 0xCD9E8D57 * c
-        a, b, c, d = (y >> 32) ^ b ^ key_low, y & mask, (x >> 32) ^ d ^ key_high, x & mask
-        key_low, key_high = (key_low + 0x9E3779B9) & mask, (key_high + 0xBB67AE85) & mask
+        x = 0xD2511F53 * a
+        y = 0xCD9E8D57 * c
+        a = (y >> 32) ^ b ^ key_low
+        b = y & mask
+        c = (x >> 32) ^ d ^ key_high
+        d = x & mask
+        key_low = (key_low + 0x9E3779B9) & mask
+        key_high = (key_high + 0xBB67AE85) & mask
     return a, b, c, d

@@ -46,7 +46,8 @@ def some_frames(count=13, description=NASTY):
 def ring(states, stay=0.0, forward=0.5):
     """A walk around a ring of states."""
     steps = torch.eye(states, dtype=torch.float64)
-    onward, back = steps.roll(1, dims=1), steps.roll(-1, dims=1)
+    onward = steps.roll(1, dims=1)
+    back = steps.roll(-1, dims=1)
     return MarkovChain(stay * steps + (1 - stay) * (forward * onward + (1 - forward) * back))
 
 

@@ -71,7 +71,8 @@ class _Functions(TorchFunctionMode):
             # from numbers of Python's, which no tensor operation sees
             device = keywords.pop("device")
             return torch.tensor(*arguments, **keywords).to(device)
-        result, generator = function(*arguments, **keywords), keywords.get("generator")
+        result = function(*arguments, **keywords)
+        generator = keywords.get("generator")
         if generator is not None and result.device != generator.device:
             raise RuntimeError(
                 f"{function}: on {result.device} with a generator on {generator.device}"

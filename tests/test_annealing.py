@@ -68,7 +68,8 @@ def test_mean_field_is_a_fixed_point_of_both_layers():
 def test_a_mean_field_start_finds_what_a_uniform_one_misses():
     """As `test_ais` shows that a uniform start does."""
     rbm = missed_mode_rbm()
-    truth, betas = exact_log_z(rbm), uniform_betas(300)
+    truth = exact_log_z(rbm)
+    betas = uniform_betas(300)
     bias = mean_field_bias(rbm)
     assert bias.abs().max() <= math.log(999) + 0.01
     found = ais(BaseRatePath(rbm, bias), betas, 50, seeded_generator(0))

@@ -185,7 +185,8 @@ def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most(factor, nu
     """
     images = STATES[LOG_P.argsort()[: 2 * num_images : 2]]
     log_p = SMALL.log_unnormalized(images)
-    low, numbers = TRUTH - 5, torch.arange(num_images)
+    low = TRUTH - 5
+    numbers = torch.arange(num_images)
     of_ais = PartitionEstimate(torch.full((200,), low).double(), torch.zeros(200, 8))
     log_r = log_p - TRUTH + math.log(factor)
     assert log_r.logsumexp(0) < 0
@@ -222,7 +223,9 @@ def test_bound_from_the_images_that_annealing_reaches(hidden):
     log_p = torch.where(reached, log_p, log_p - 3)
     truth = log_p.logsumexp(0).item()
     annealed = torch.where(reached, log_p, torch.tensor(-math.inf).double()).log_softmax(0)
-    generator, fails, bounds = seeded_generator(3), 0, []
+    generator = seeded_generator(3)
+    fails = 0
+    bounds = []
     for _ in range(200):
         chosen = torch.multinomial(log_p.softmax(0), 100, True, generator=generator)
         ratios = log_p[chosen] - annealed[chosen].clamp(min=-60)
@@ -244,7 +247,8 @@ def test_difference_of_two_models():
     found = compare(SMALL, other, test)
     ratio = SMALL.log_unnormalized(test) - other.log_unnormalized(test)
     ratio = ratio - log_z(SMALL) + log_z(other)
-    mean, error = ratio.mean().item(), ratio.std().item() / 20
+    mean = ratio.mean().item()
+    error = ratio.std().item() / 20
     assert found.difference.mean == pytest.approx(mean, abs=1e-9)
     low, high = found.difference.sample_interval
     assert high - low == pytest.approx(2 * 1.966 * error, rel=1e-3)  # Student, 399 degrees

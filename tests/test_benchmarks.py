@@ -150,7 +150,8 @@ def test_ratios_are_of_medians_their_range_over_sizes_and_threads():
         ]
         return {"rows": rows, "provenance": {"machine": machine}}
 
-    good, bad = record("one", 1, 5.1), record("other", 5, 6.0)
+    good = record("one", 1, 5.1)
+    bad = record("other", 5, 6.0)
     bad["rows"] = bad["rows"][:-2]
     assert str(speed.speed_table([good, bad])).splitlines() == [
         "| task | by | one | other | same answer |",

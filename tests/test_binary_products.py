@@ -70,7 +70,8 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
 @pytest.mark.parametrize("copy", [deepcopy, lambda memory: pickle.loads(pickle.dumps(memory))])
 def test_a_copy_of_the_memory_begins_anew(copy):
     matrix, states, offset = matrix_and_states(61, 130)
-    product, memory = binary_product(matrix, matrix.abs().max()), Memory()
+    product = binary_product(matrix, matrix.abs().max())
+    memory = Memory()
     expected = product(states, 0.7, offset, memory)
     copied = copy(memory)
     assert isinstance(copied, Memory)
@@ -86,7 +87,8 @@ def test_sums_are_brought_up_to_date_in_each_way(most_changed):
     """The compiled function alone, whether or not the processor has fast products of torch."""
     _, states, _ = matrix_and_states(40, 70)
     # no lower piece is so small that processors without these instructions would saturate
-    upper, lower = torch.arange(40 * 70) * 37 % 201 - 100, torch.arange(40 * 70) * 53 % 199 - 99
+    upper = torch.arange(40 * 70) * 37 % 201 - 100
+    lower = torch.arange(40 * 70) * 53 % 199 - 99
     matrix = (256 * upper + lower).float().view(40, 70)
     product = binary_product(matrix, torch.tensor(32_639.0))
     rows, last, sums, *_ = product.kept(len(states), Memory())
@@ -130,10 +132,8 @@ def test_sums_are_exact_in_the_largest_matrix(columns):
 def test_rounding_is_small_and_the_same_in_both_directions():
     matrix, _, _ = matrix_and_states(784, 500)
     largest = matrix.abs().max()
-    forward, backward = (
-        binary_product(matrix, largest),
-        binary_product(matrix.T.contiguous(), largest),
-    )
+    forward = binary_product(matrix, largest)
+    backward = binary_product(matrix.T.contiguous(), largest)
     assert forward.rounded
     assert torch.equal(forward.matrix, backward.matrix.T)
     assert (forward.matrix - matrix).abs().max() <= 0.51 * largest / (127 * 256 + 127)
@@ -155,7 +155,8 @@ def test_nothing_is_rounded_where_nothing_is_won():
 def test_a_compiled_step_is_the_step_bit_for_bit(visible, hidden, chains):
     rbm = random_rbm(visible, hidden, 6, scale=0.5, dtype=torch.float32)
     path = BaseRatePath(rbm, torch.linspace(-2, 1, visible))
-    one, two = seeded_generator(4), seeded_generator(4)
+    one = seeded_generator(4)
+    two = seeded_generator(4)
     state = path.sample_start(chains, seeded_generator(5))
     for beta in (0.3, 0.31, 1):
         h = draw_bits_of_logits(state.hidden_input, two, beta)

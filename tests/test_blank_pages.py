@@ -10,7 +10,9 @@ from enumeration import all_states
 from boltzmann_companion.studies.blank_pages import flow_row
 from paperlib.models import RBM
 
-FEWER_THAN, STEPS, CHAINS = 2, 12, 4_000
+FEWER_THAN = 2
+STEPS = 12
+CHAINS = 4_000
 # hidden units that switch all six pixels on together, or none
 TWO_MODES = RBM(torch.full((6, 3), 2.0).double(), torch.full((6,), -3.4), torch.full((3,), -5.5))
 PAGES = all_states(6).double()
@@ -19,7 +21,8 @@ PAGES = all_states(6).double()
 def exact():
     """p* of all pages, those that are nearly blank, and where each page is after STEPS steps, by matrix products."""
     hidden = all_states(3).double()
-    on_h, on_v = TWO_MODES.hidden_probs(PAGES), TWO_MODES.visible_probs(hidden)
+    on_h = TWO_MODES.hidden_probs(PAGES)
+    on_v = TWO_MODES.visible_probs(hidden)
     down = torch.where(hidden[:, None] > 0, on_h, 1 - on_h).prod(2).T
     up = torch.where(PAGES[None] > 0, on_v[:, None], 1 - on_v[:, None]).prod(2)
     moved = torch.linalg.matrix_power(down @ up, STEPS)

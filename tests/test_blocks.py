@@ -31,7 +31,9 @@ def test_parts_of_a_block_walk_side_by_side_to_the_same_bits(threads, monkeypatc
     # where products use no threads of their own
     monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
     path = path_of(kind, 150, 140, torch.float32)
-    v, results, side_by_side = torch.ones(chains // 9, 150), [], []
+    v = torch.ones(chains // 9, 150)
+    results = []
+    side_by_side = []
     together = threading_of_walks.walk_side_by_side
 
     def note(walks, on_step):
@@ -41,7 +43,8 @@ def test_parts_of_a_block_walk_side_by_side_to_the_same_bits(threads, monkeypatc
     monkeypatch.setattr(threading_of_walks, "walk_side_by_side", note)
     for count in (1, 2, 3):
         threads(count)
-        told, generator = [], seeded_generator(1)
+        told = []
+        generator = seeded_generator(1)
         forward = ais(path, BETAS, chains, generator, on_step=told.append)
         assert sum(told) == 6 * chains
         results.append([forward.log_weights, forward.final_states, generator.get_state()])
@@ -84,7 +87,9 @@ def test_an_exact_value_does_not_depend_on_the_number_of_threads(threads):
 
 def test_tasks_keep_their_order_and_a_failure_stops_the_others(threads):
     threads(2)
-    first_may_end, done, stopped = threading.Event(), [], []
+    first_may_end = threading.Event()
+    done = []
+    stopped = []
 
     def first():
         assert first_may_end.wait(PATIENCE)

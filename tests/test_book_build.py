@@ -67,12 +67,14 @@ class Book:
             user_yaml=folder / "_config.yml", cli_config={"latex_individualpages": False}
         )
         settings |= {"external_toc_path": str(folder / "_toc.yml"), "nitpicky": True}
-        self._folder, self._settings = folder, settings
+        self._folder = folder
+        self._settings = settings
         self.read()
 
     def read(self):
         """Read what has changed, and return the pages that are to be written."""
-        told, output = io.StringIO(), self._folder / "_build"
+        told = io.StringIO()
+        output = self._folder / "_build"
         with patch_docutils(), docutils_namespace():
             self.app = Sphinx(
                 self._folder,
@@ -207,7 +209,8 @@ def test_box_shows_the_first_setting_that_the_chapter_suggests(page_of):
 
 # ---- lines to unfold
 
-FOLDED, CHECKS = {"tags": ["hide-input"]}, {"tags": ["checks", "hide-cell"]}
+FOLDED = {"tags": ["hide-input"]}
+CHECKS = {"tags": ["checks", "hide-cell"]}
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,8 @@ def test_every_term_is_in_alphabetical_order_and_has_a_chapter():
 def test_four_lines_of_numpy_are_the_exact_log_likelihood(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", TEXTS["glossary"], re.DOTALL)
     assert len(code.splitlines()) == 4
-    rbm, v = random_rbm(6, 3, seed=31), all_states(6)[::5]
+    rbm = random_rbm(6, 3, seed=31)
+    v = all_states(6)[::5]
     names = dict(zip(("W", "b", "a"), (t.numpy() for t in rbm.tensors().values()), strict=True))
     exec(code, names | {"np": np, "v": v.numpy()})
     truth = (rbm.log_unnormalized(v).mean() - log_z(rbm)).item()
@@ -168,7 +169,8 @@ INSTANCES = {RBM: RBM([[0.0]], [0.0], [0.0])}
 
 def symbol_rows():
     """All rows of the tables of book/symbols.md as dictionaries."""
-    rows, header = [], None
+    rows = []
+    header = None
     for line in TEXTS["symbols"].splitlines():
         if not line.startswith("|"):
             header = None
@@ -360,7 +362,9 @@ def test_every_test_named_in_the_errata_exists():
 
 
 def test_errata_energy_sign():
-    rbm_a, rbm_b, beta = random_rbm(3, 2, seed=41), random_rbm(3, 4, seed=42), 0.3
+    rbm_a = random_rbm(3, 2, seed=41)
+    rbm_b = random_rbm(3, 4, seed=42)
+    beta = 0.3
     v = all_states(3)
     product = (1 - beta) * v @ rbm_a.visible_bias + beta * v @ rbm_b.visible_bias
     for rbm, scale in ((rbm_a, 1 - beta), (rbm_b, beta)):
@@ -375,7 +379,8 @@ def test_errata_energy_sign():
 
 
 def test_errata_partition_function_of_the_start():
-    b, a = torch.tensor([-1.0, 0.5]).double(), torch.tensor([0.7, -2.0, 1.0]).double()
+    b = torch.tensor([-1.0, 0.5]).double()
+    a = torch.tensor([0.7, -2.0, 1.0]).double()
     start = RBM(torch.zeros(2, 3).double(), b, a)
     right = torch.log1p(b.exp()).sum() + torch.log1p(a.exp()).sum()
     assert log_z(start) == pytest.approx(right.item(), abs=1e-12)
@@ -506,7 +511,8 @@ def test_chapters_link_and_cite_as_jupyterlab_shows_it(path):
     entries = parse_file(BOOK / "references.bib").entries
     for text in texts:
         for said, key in re.findall(r"\[([^\[\]]*)\]\(bibliography\.md#(\w+)\)", text):
-            who, year = authors(entries[key]), entries[key].fields["year"]
+            who = authors(entries[key])
+            year = entries[key].fields["year"]
             assert said in (f"{who} ({year})", f"{who}, {year}")
 
 

@@ -28,7 +28,8 @@ V = draws(RBM, 64, seed=99)
 
 
 def estimates(steps, chains, seed, vectors=20):
-    path, betas = BaseRatePath(RBM), uniform_betas(steps)
+    path = BaseRatePath(RBM)
+    betas = uniform_betas(steps)
     chosen = torch.randperm(len(V), generator=seeded_generator(seed))[:vectors]
     above = ais(path, betas, chains, seeded_generator(seed + 1))
     below = raise_log_prob(path, V[chosen], betas, chains // vectors, seeded_generator(seed + 2))
@@ -68,7 +69,8 @@ def test_few_steps_leave_it_open_around_the_truth():
 
 def noisy(gap, std_error, log_weights=(0.0,) * 20):
     """A bracket with this gap, for which RAISE was run for five of ten vectors with this error."""
-    x, chosen = torch.arange(10.0, dtype=torch.float64), torch.arange(5)
+    x = torch.arange(10.0, dtype=torch.float64)
+    chosen = torch.arange(5)
     log_weights = torch.tensor(log_weights, dtype=torch.float64)
     above = PartitionEstimate(log_weights, torch.zeros(len(log_weights), 1))
     # standard deviation 1; that of the mean of five of ten is sqrt(1 / 5 (1 - 5 / 10))
@@ -126,7 +128,8 @@ def test_error_of_the_gap_has_no_upper_limit():
 def test_error_of_the_gap_by_hand():
     """Weights 1, 1, 1, 5: their mean is 2, its standard deviation 1, so that ln Z has an error of 1/2."""
     x = torch.arange(5.0, dtype=torch.float64)
-    chosen, shifts = torch.tensor([4, 1, 2]), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    chosen = torch.tensor([4, 1, 2])
+    shifts = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
     above = PartitionEstimate(torch.tensor([1.0, 1, 1, 5]).double().log(), torch.zeros(4, 1))
     result = bracket(x, chosen, above, ReverseEstimate((x[chosen] - shifts)[:, None].expand(-1, 2)))
     assert above.std_error == pytest.approx(0.5, abs=1e-12)
@@ -182,9 +185,11 @@ def test_noise_can_only_silence_a_verdict():
     said = set()
     for gap, tolerance, joined in itertools.product(gaps, (0.1, 0.3, 1.0), (False, True)):
         if joined:
-            added, freedoms = errors, [math.inf, 99.0, 29.0, 9.0, 4.0, 0.0]
+            added = errors
+            freedoms = [math.inf, 99.0, 29.0, 9.0, 4.0, 0.0]
         else:
-            added, freedoms = [0.0], [math.inf, 99.0, 29.0, 9.0, 3.0, 1.0, 0.0]
+            added = [0.0]
+            freedoms = [math.inf, 99.0, 29.0, 9.0, 3.0, 1.0, 0.0]
         grids = (errors, added, freedoms, of_ais)
         words = {}
         for place in itertools.product(*(range(len(grid)) for grid in grids)):
@@ -218,7 +223,9 @@ def random_bracket(seed):
     def one_of(*numbers):
         return numbers[int(torch.randint(len(numbers), (), generator=generator))]
 
-    vectors, chains, spread = one_of(3, 6, 12), one_of(10, 20, 200), one_of(0.1, 0.6, 1.5)
+    vectors = one_of(3, 6, 12)
+    chains = one_of(10, 20, 200)
+    spread = one_of(0.1, 0.6, 1.5)
     x = torch.arange(12.0, dtype=torch.float64)
     draws = torch.randn(chains, generator=generator, dtype=torch.float64)
     above = PartitionEstimate(spread * draws, torch.zeros(chains, 1))

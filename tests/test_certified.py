@@ -59,7 +59,8 @@ def test_two_point_weights_fail_no_more_often_than_stated(count, level):
 
 @pytest.mark.parametrize("count", [1, 3, 20])
 def test_mean_of_the_mixture_at_the_truth_is_one(count):
-    p, low = 0.2, 0.3
+    p = 0.2
+    low = 0.3
     high = (1 - (1 - p) * low) / p
     highs = torch.arange(count + 1)
     weights = torch.where(torch.arange(count) < highs[:, None], high, low).double()
@@ -74,7 +75,8 @@ def test_a_weight_is_no_number_of_independent_draws(weights):
 
     All sets of three draws are summed.
     """
-    rbm, chance = random_rbm(3, 2, seed=5), 0.1
+    rbm = random_rbm(3, 2, seed=5)
+    chance = 0.1
     log_p = rbm.log_unnormalized(all_states(3))
     p = log_p.softmax(0)
     # Annealing prefers the four least probable states, which are drawn one time in nine.
@@ -124,7 +126,8 @@ def test_reverse_weights_of_exact_draws_bound_from_above():
     log_weights = (-5 * math.log(2) - log_p).view(SETS, 10)
     # -L < ln Z is a failure
     assert failures(log_weights, -log_z(rbm), 0.95) <= most_failures(0.95)
-    truth, bound = log_z(rbm), -certified_lower_bound(log_weights.flatten()[:5_000])
+    truth = log_z(rbm)
+    bound = -certified_lower_bound(log_weights.flatten()[:5_000])
     assert truth < bound < truth + 0.5
 
 

@@ -101,7 +101,8 @@ def test_rows_are_told_apart_by_as_few_settings_as_possible():
 
 def test_rows_without_settings_are_told_apart_by_their_number_and_counted():
     old = {"columns": {"x": {"label": "x", "tolerance": 0.1}}, "rows": [{"x": 1.0}, {"x": None}]}
-    within, alone = old | {"rows": [{"x": 1.05}, {"x": 2.0}]}, old | {"rows": [{"x": 1.0}]}
+    within = old | {"rows": [{"x": 1.05}, {"x": 2.0}]}
+    alone = old | {"rows": [{"x": 1.0}]}
     assert differences(old, within) == ["row 1, x: None -> 2.0 (within 0.1)"]
     assert differences(old, alone) == ["2 rows expected, 1 found"]
 

@@ -48,7 +48,8 @@ def test_columns_of_a_committed_record_are_those_declared(path):
 @cache
 def committed_columns():
     """The columns of each committed record, of both profiles together, and the chapter that made it."""
-    keys, chapters = {}, {}
+    keys = {}
+    chapters = {}
     for path in RECORDS:
         record = json.loads(path.read_text())
         keys.setdefault(record["name"], set()).update(record["columns"])

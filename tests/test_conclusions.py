@@ -19,7 +19,9 @@ from boltzmann_companion.claims.conclusions import (
 from boltzmann_companion.records import load_result
 
 BY_NAME = {conclusion.name: conclusion for conclusion in CONCLUSIONS}
-CAME, NOT, UNKNOWN = Word.CAME_OUT, Word.DID_NOT, Word.CANNOT_TELL
+CAME = Word.CAME_OUT
+NOT = Word.DID_NOT
+UNKNOWN = Word.CANNOT_TELL
 
 
 def small(off, runs=10, warned="no", model="A"):

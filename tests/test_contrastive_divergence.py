@@ -28,7 +28,8 @@ def test_defaults_are_the_published_recipe():
     assert (cd25.batch_size, cd25.weight_cost, cd25.initial_weight_std) == (100, 0.0002, 0.01)
 
 
-STRONG, BELOW = random_rbm(6, 3, 8, scale=3), random_rbm(6, 6, 1)
+STRONG = random_rbm(6, 3, 8, scale=3)
+BELOW = random_rbm(6, 6, 1)
 UPDATES = {
     "small weights": ({}, {}),
     "strong weights": ({}, {"initial": STRONG}),
@@ -52,7 +53,8 @@ def test_updates_are_data_minus_chain_statistics(chains, changes, given):
     assert (STRONG.checksum(), BELOW.checksum()) == before
 
     generator = seeded_generator(3)
-    up, down = changes.get("upward_factor", 1), changes.get("downward_factor", 1)
+    up = changes.get("upward_factor", 1)
+    down = changes.get("downward_factor", 1)
 
     def uniform_below(p):
         return (torch.rand(p.shape, dtype=torch.float64, generator=generator) < p).double()
@@ -66,7 +68,8 @@ def test_updates_are_data_minus_chain_statistics(chains, changes, given):
         w, b, a = (tensor.clone() for tensor in STRONG.tensors().values())
     else:
         w = 0.01 * torch.randn(6, 3, dtype=torch.float64, generator=generator)
-        b, a = torch.zeros(6).double(), torch.zeros(3).double()
+        b = torch.zeros(6).double()
+        a = torch.zeros(3).double()
     start = torch.randint(10, (5,), generator=generator) if chains else None
     chain = pass_up(DATA[start].double()) if chains else None
     velocity = [torch.zeros_like(t) for t in (w, b, a)]
@@ -80,7 +83,8 @@ def test_updates_are_data_minus_chain_statistics(chains, changes, given):
             v = uniform_below(torch.sigmoid(down * h @ w.T + b))
         if chains:
             chain = v
-        p0, p1 = torch.sigmoid(up * v0 @ w + a), torch.sigmoid(up * v @ w + a)
+        p0 = torch.sigmoid(up * v0 @ w + a)
+        p1 = torch.sigmoid(up * v @ w + a)
         gradients = [
             v0.T @ p0 / 5 - v.T @ p1 / 5 - 0.01 * w,
             v0.mean(0) - v.mean(0),

@@ -31,7 +31,9 @@ def test_variance_over_fresh_samples(alpha, total):
 
     14 (with its last term over N) says.
     """
-    repeats, count, generator = 1_500, 20, seeded_generator(total)
+    repeats = 1_500
+    count = 20
+    generator = seeded_generator(total)
     estimates = []
     for _ in range(repeats):
         y, x = draw(total, generator)
@@ -50,7 +52,8 @@ def test_variance_over_fresh_samples_with_weights(alpha):
 
     Of 40 cases of 100, half hardly count, and have another relation to the cheap values.
     """
-    estimates, generator = [], seeded_generator(11)
+    estimates = []
+    generator = seeded_generator(11)
     for _ in range(1_500):
         y, x = draw(100, generator)
         counts = torch.rand(100, generator=generator) < 0.5
@@ -115,7 +118,8 @@ IMAGES = random_rbm(6, 4, 3, scale=2)
 @pytest.fixture(scope="module")
 def pool():
     """ln w of 20,000 reverse chains from each of the 64 images, with a spread of 1.5 nats, and what four of them are expected to say."""
-    path, betas = BaseRatePath(IMAGES), uniform_betas(2)
+    path = BaseRatePath(IMAGES)
+    betas = uniform_betas(2)
     found = raise_log_prob(path, all_states(6), betas, 20_000, seeded_generator(1), progress=False)
     return found.log_weights, log_mean_exp(found.log_weights.view(64, -1, 4)).mean(1)
 
@@ -123,14 +127,16 @@ def pool():
 def runs_of(pool, count, total, repeats, weighted=False, chains=4):
     """Estimates from `count` of `total` images that the model draws, each with new images and chains, and the averages of all of them."""
     log_weights, expected = pool
-    log_p, generator = IMAGES.log_unnormalized(all_states(6)), seeded_generator(7)
+    log_p = IMAGES.log_unnormalized(all_states(6))
+    generator = seeded_generator(7)
     for _ in range(repeats):
         images = torch.multinomial(log_p.softmax(0), total, True, generator=generator)
         weights = torch.rand(total, generator=generator).double() + 0.2 if weighted else None
         chosen = torch.randperm(total, generator=generator)[:count]
         which = torch.randint(log_weights.shape[1], (count, chains), generator=generator)
         below = ReverseEstimate(log_weights[images[chosen]].gather(1, which))
-        x, of_chosen = log_p[images], weights[chosen] if weighted else None
+        x = log_p[images]
+        of_chosen = weights[chosen] if weighted else None
         found = control_variate_mean(
             below, x[chosen], x, batch_weights=of_chosen, all_weights=weights
         )
@@ -182,7 +188,8 @@ def test_one_chain_cannot_tell_its_noise(pool):
     assert sum(held) / 500 >= 0.93
 
 
-RBM, V = random_rbm(4, 3, 21), all_states(4)
+RBM = random_rbm(4, 3, 21)
+V = all_states(4)
 
 
 def test_csl_tends_to_the_truth_and_errs_low():

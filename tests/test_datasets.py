@@ -169,7 +169,9 @@ def test_base_rates_are_smoothed_as_stated():
 
 def test_pixels_that_are_always_on_are_smoothed_like_those_that_are_never_on():
     train = torch.zeros(40, 4, dtype=torch.uint8)
-    train[:, 0], train[:39, 1], train[:7, 2] = 1, 1, 1
+    train[:, 0] = 1
+    train[:39, 1] = 1
+    train[:7, 2] = 1
     bias = base_rate_bias(train)
     assert bias[0] == pytest.approx(-bias[3].item(), abs=1e-12)
     assert bias[0] == pytest.approx(math.log(1 / 0.05), abs=1e-12)

@@ -15,7 +15,9 @@ from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 
 DBM_ = random_dbm(3, 3, 2, 0)
-V, H1, H2 = all_states(3), all_states(3), all_states(2)
+V = all_states(3)
+H1 = all_states(3)
+H2 = all_states(2)
 BIAS = torch.tensor([0.5, -1.0, 0.3], dtype=torch.float64)
 
 
@@ -45,7 +47,8 @@ def test_energies_and_sums():
 def test_mean_field_is_a_fixed_point_and_a_bound():
     truth = negative_energies(DBM_).logsumexp((1, 2))
     field = DBM_.mean_field(V, tolerance=1e-12)
-    means_1, means_2 = torch.sigmoid(field.logits_1), torch.sigmoid(field.logits_2)
+    means_1 = torch.sigmoid(field.logits_1)
+    means_2 = torch.sigmoid(field.logits_2)
     again = torch.sigmoid(V @ DBM_.weights_1 + means_2 @ DBM_.weights_2.T + DBM_.hidden_bias_1)
     torch.testing.assert_close(again, means_1, rtol=0, atol=1e-11)
     assert bool(field.converged.all())
@@ -166,7 +169,8 @@ def test_importance_sampling_for_dbns(dbn):
 def test_base_rate_paths():
     """At the start each unit is on as often as for the training images, with the smoothing of `base_rate_bias`."""
     train = V[[0, 1, 1, 5, 7]].repeat(10_000, 1)
-    rbm, dbn = random_rbm(3, 4, 12), DBNS[0]
+    rbm = random_rbm(3, 4, 12)
+    dbn = DBNS[0]
     assert type(base_rate_path(rbm, train)) is BaseRatePath
     assert (
         base_rate_path(rbm, train).checksum() == BaseRatePath(rbm, base_rate_bias(train)).checksum()

@@ -77,7 +77,8 @@ def test_first_updates_are_mean_field_minus_chains():
         for _ in range(2):
             h1 = draw(torch.sigmoid(v @ w1 + h2 @ w2.T + a1))
             both = draw(torch.sigmoid(torch.cat([h1 @ w1.T + b, h1 @ w2 + a2], 1)))
-            v, h2 = both[:, :4], both[:, 4:]
+            v = both[:, :4]
+            h2 = both[:, 4:]
         p1 = torch.sigmoid(v @ w1 + h2 @ w2.T + a1)
         gradients = [
             v0.T @ m1 / 5 - v.T @ p1 / 4 - 0.01 * w1,
@@ -108,7 +109,8 @@ def test_centred_gradient_is_that_of_the_model_with_offsets():
     )
     mu, nu, xi = (layer.mean(0) for layer in positive)
     plain = deep_boltzmann._gradient(positive, negative)
-    shapes, sizes = [g.shape for g in plain], [g.numel() for g in plain]
+    shapes = [g.shape for g in plain]
+    sizes = [g.numel() for g in plain]
 
     def to_plain(centred):
         w1, w2, b, a1, a2 = (

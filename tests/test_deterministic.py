@@ -30,7 +30,8 @@ EACH = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def marginals(rbm):
     """Exact means of both layers, and p(v_i = 1, h_j = 1)."""
     probs = joint_log_table(rbm).flatten().softmax(0).view(2**rbm.num_visible, -1)
-    v, h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
+    v = all_states(rbm.num_visible)
+    h = all_states(rbm.num_hidden)
     return probs.sum(1) @ v, probs.sum(0) @ h, v.T @ probs @ h
 
 
@@ -115,7 +116,8 @@ def test_bounds_are_on_their_side(visible, hidden, scale, seed):
     rbm = random_rbm(visible, hidden, seed, scale)
     truth = log_z(rbm)
     rounding = 1e-12 * abs(truth)
-    below, above = mean_field_log_z(rbm), tree_reweighted_log_z(rbm)
+    below = mean_field_log_z(rbm)
+    above = tree_reweighted_log_z(rbm)
     assert (below.kind, above.kind) == ("lower bound", "upper bound")
     assert below.value <= truth + rounding
     assert above.value >= truth - rounding
@@ -203,9 +205,12 @@ def test_mean_field_agrees_with_the_bound_that_estimates_are_checked_with():
 def test_orders_of_the_expansions_in_small_weights():
     """The biases stay, the weights shrink: each halving divides the error by 2 to the power of its order."""
     orders = {"mean field": 2, "TAP": 3, "Bethe": 4, "tree-reweighted": 2}
-    weights, visible, hidden = normal(6, 5, seed=1), normal(6, seed=2), normal(5, seed=3)
+    weights = normal(6, 5, seed=1)
+    visible = normal(6, seed=2)
+    hidden = normal(5, seed=3)
     for name, order in orders.items():
-        options, errors = {"tolerance": 1e-7} if name == "tree-reweighted" else {}, []
+        options = {"tolerance": 1e-7} if name == "tree-reweighted" else {}
+        errors = []
         for scale in (0.1, 0.05):
             rbm = RBM(scale * weights, visible, hidden)
             found = METHODS[name](rbm, **options)
@@ -242,8 +247,10 @@ def test_pair_free_energy_is_the_maximum_over_pair_distributions(rho, scale):
     entropy = [torch.special.entr(m) + torch.special.entr(1 - m) for m in means]
     expected = expected + entropy[0].sum() + entropy[1].sum()
     for i, j in itertools.product(range(3), range(2)):
-        x, y = means[0][i], means[1][j]
-        low, high = max(0.0, (x + y - 1).item()), min(x, y).item()
+        x = means[0][i]
+        y = means[1][j]
+        low = max(0.0, (x + y - 1).item())
+        high = min(x, y).item()
         both = low + (high - low) * torch.linspace(0, 1, 200_001, dtype=torch.float64)
         cells = torch.stack([both, x - both, y - both, 1 - x - y + both]).clamp(min=0)
         information = entropy[0][i] + entropy[1][j] - torch.special.entr(cells).sum(0)
@@ -263,7 +270,8 @@ def test_pair_free_energy_is_the_maximum_over_pair_distributions(rho, scale):
         zip(here.gradients, here.curvatures, strict=True)
     ):
         for unit in range(len(gradient)):
-            up, down = shifted(layer, unit, step), shifted(layer, unit, -step)
+            up = shifted(layer, unit, step)
+            down = shifted(layer, unit, -step)
             slope = (up.value - down.value) / (2 * step)
             assert slope == pytest.approx(gradient[unit].item(), abs=1e-5)
             bend = (up.gradients[layer] - down.gradients[layer])[unit] / (2 * step)
@@ -312,7 +320,8 @@ def test_exchanging_the_layers_or_the_meaning_of_a_unit_changes_nothing(method):
     tolerance = 0.02 if method is tree_reweighted_log_z else 1e-6
     assert method(rbm.transposed()).value == pytest.approx(value, abs=tolerance)
     # v_2 -> 1 - v_2
-    weights, visible = rbm.weights.clone(), rbm.visible_bias.clone()
+    weights = rbm.weights.clone()
+    visible = rbm.visible_bias.clone()
     weights[2] *= -1
     visible[2] *= -1
     flipped = RBM(weights, visible, rbm.hidden_bias + rbm.weights[2])
@@ -331,7 +340,8 @@ def test_more_than_one_start_finds_the_larger_mode():
     """Two modes, of which mean field from near the smaller one finds the smaller."""
     weights = torch.full((8, 6), 2.0)
     rbm = RBM(weights, torch.full((8,), -6.2), torch.full((6,), -8.0)).to(dtype=torch.float64)
-    small, large = torch.zeros(1, 6), torch.ones(1, 6)
+    small = torch.zeros(1, 6)
+    large = torch.ones(1, 6)
     found = [mean_field_optima(rbm, start.double())[1].item() for start in (small, large)]
     assert abs(found[0] - found[1]) > 1
     assert mean_field_log_z(rbm).value == pytest.approx(max(found), abs=1e-6)

@@ -47,7 +47,9 @@ DBM_ = random_dbm(4, 3, 2, 3)
 MIXTURE = BernoulliMixture(normal(5, 4, seed=4), normal(5, seed=5))
 BELIEF = SigmoidBeliefNet(*RBM.tensors().values())
 VAE_ = VAE(4, 2, 3, seeded_generator(6))
-V, H, H2 = all_states(4)[[0, 5, 14]], all_states(3)[[0, 3, 5]], all_states(2)[[0, 1, 3]]
+V = all_states(4)[[0, 5, 14]]
+H = all_states(3)[[0, 3, 5]]
+H2 = all_states(2)[[0, 1, 3]]
 
 
 def seed():

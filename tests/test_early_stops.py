@@ -35,7 +35,8 @@ def ising(coupling, field):
 
 def equal_weights(coupling, field):
     """The model of Curie and Weiss with 50 spins, as 30 hidden units with equal weights, and exact draws."""
-    visible, hidden = 50, 30
+    visible = 50
+    hidden = 30
     weight = math.sqrt(coupling / (visible * hidden))
     rbm = RBM(
         torch.full((visible, hidden), 4 * weight, dtype=torch.float64),

@@ -148,10 +148,12 @@ def run_without(modules, code, *arguments, **environment):
 
 def installed_by(requirements):
     """The distributions that pip installs for these requirements, as far as they are here."""
-    found, todo = set(), [Requirement(text) for text in requirements]
+    found = set()
+    todo = [Requirement(text) for text in requirements]
     while todo:
         requirement = todo.pop()
-        name, marker = normalized(requirement.name), requirement.marker
+        name = normalized(requirement.name)
+        marker = requirement.marker
         if name not in found and (marker is None or marker.evaluate({"extra": ""})):
             try:
                 todo += map(Requirement, distribution(name).requires or ())
@@ -174,7 +176,8 @@ def others_than(requirements):
 def test_every_chapter_imports_without_extras_of_the_companion():
     tool, *own = COMPANION["dependencies"]
     assert Requirement(tool).extras == {"plot"}
-    fast, plot = PROJECT["optional-dependencies"]["fast"], TOOL["optional-dependencies"]["plot"]
+    fast = PROJECT["optional-dependencies"]["fast"]
+    plot = TOOL["optional-dependencies"]["plot"]
     others = others_than([*PROJECT["dependencies"], *fast, *TOOL["dependencies"], *plot, *own])
     assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
     cells = (
@@ -327,7 +330,8 @@ def steps(content):
     return [step for job in content["jobs"].values() for step in job["steps"]]
 
 
-WORKFLOW, LIBRARY = workflow("book"), workflow("library")
+WORKFLOW = workflow("book")
+LIBRARY = workflow("library")
 
 
 def test_both_workflows_pin_their_actions_by_commit():
@@ -368,7 +372,8 @@ def test_library_is_tested_on_every_python_that_it_declares_each_week_too():
 def test_library_is_tested_by_what_make_test_runs_without_notebooks():
     """The folders that it leaves out have commands of their own."""
     (command,) = [step["run"] for step in steps(LIBRARY) if "-m pytest" in step.get("run", "")]
-    makefile, both = (ROOT / "Makefile").read_text(), (ROOT / ".ci/run").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    both = (ROOT / ".ci/run").read_text()
     assert re.fullmatch(r"python -m pytest -n \d", command)
     assert len(re.findall(r"-m pytest -n \d$", makefile, re.MULTILINE)) == 1
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]

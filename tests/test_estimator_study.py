@@ -92,7 +92,8 @@ def test_draws_in_a_hidden_mode_are_told_from_others():
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_keeps_to_its_budget_and_is_right_on_an_easy_model(name):
-    model, budget = small(), 6_000
+    model = small()
+    budget = 6_000
     answer = ESTIMATORS[name](model, budget, seeded_generator(3))
     assert 0.8 * budget < answer.chain_steps <= budget
     assert len(answer.intervals) == len(LEVELS)
@@ -286,7 +287,8 @@ def test_coverage_and_trust_are_counted_by_hand():
 
 
 def test_coverage_is_never_counted_over_models():
-    always, never = (True, True, True), (False, False, False)
+    always = (True, True, True)
+    never = (False, False, False)
     runs = [made("AIS", 0.1, always, seed=seed) for seed in range(4)]
     runs += [made("AIS", 0.1, never, model="other", kind="trained")]
     assert [(row["model"], row["held_95"]) for row in coverage_rows(runs)] == [

@@ -80,7 +80,8 @@ def test_bracket_holds_the_truth():
     images = SMALL.log_unnormalized(test).mean().item()
     assert stored["ladder"]["log_z"] == result.tempering.log_z
     assert average["test"] == pytest.approx(images - result.tempering.log_z, abs=1e-5)
-    wider, narrower = average["interval_95_other_images"], average["interval_95"]
+    wider = average["interval_95_other_images"]
+    narrower = average["interval_95"]
     assert wider[0] < narrower[0] < average["test"] < narrower[1] < wider[1]
     assert len(plot(result).axes) == 4
 
@@ -200,7 +201,8 @@ def with_raise(sound, short, lost=0.0):
 
 
 HALF = [0.5] * 5 + [7.5] * 5
-NONE_MISSED, MISSED = (ModeCheck(0.0, 0.0, 0.0),), ModeCheck(1.0, 0.7, 1.5)
+NONE_MISSED = (ModeCheck(0.0, 0.0, 0.0),)
+MISSED = ModeCheck(1.0, 0.7, 1.5)
 # By how much for each image, what runs from images find, how much is explained, and the verdict on
 # it.
 FALLS_SHORT = {
@@ -251,7 +253,8 @@ def test_the_images_asked_about_are_those_that_fall_short(sound):
 
 def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
     """It starts from test and training images, and from all for which RAISE is too low."""
-    images, train = draws(SMALL, 12, 3), draws(SMALL, 300, 4)
+    images = draws(SMALL, 12, 3)
+    train = draws(SMALL, 300, 4)
     asked = []
 
     def lacking(best, tempering, explained=0.0):
@@ -329,7 +332,8 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
     Where a mode was missed for certain, more work settles nothing.
     """
     runs = runs_on(SMALL, draws(SMALL, 100, 3), None, seed=1)
-    extended, asked = [], []
+    extended = []
+    asked = []
     extend = AnnealingRuns._extend
 
     def counted(self, tempering, chain_steps, on_step):
@@ -367,7 +371,8 @@ def test_steps_fill_the_time(monkeypatch):
 def test_a_step_is_timed_on_a_few(monkeypatch):
     """And not on more than the whole budget may pay for."""
     runs = runs_on(SMALL, draws(SMALL, 10, 3), None, seed=0)
-    run, made = annealing_runs.ais, []
+    run = annealing_runs.ais
+    made = []
 
     def timed(path, betas, *given, **options):
         made.append(len(betas) - 1)
@@ -422,7 +427,9 @@ def run_with(log_weights, num_steps=100):
 
 # Chains that agree, chains of which one or three hold nearly everything, and what is said of the
 # runs.
-EVEN, ONE, THREE = [0.0] * 50, [10.0] + [0.0] * 49, [10.0 - math.log(3)] * 3 + [0.0] * 47
+EVEN = [0.0] * 50
+ONE = [10.0] + [0.0] * 49
+THREE = [10.0 - math.log(3)] * 3 + [0.0] * 47
 SAID_OF_RUNS = {
     "every image a little short": ([annealed(EVEN, [-6.0] * 10)], "as RAISE is conservative.", True),
     "a few by much": ([annealed(EVEN, [-0.2] * 8 + [-30.0] * 2)], "a few to which", True),
@@ -484,7 +491,8 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
 
 def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
     """A run with this value and these draws."""
-    one, many = torch.zeros(1), torch.zeros(1, 1)
+    one = torch.zeros(1)
+    many = torch.zeros(1, 1)
     return TemperingEstimate(
         log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, warnings=warnings
     )  # fmt: skip
@@ -495,13 +503,15 @@ def other_start(value=3.0):
     return BaseRatePath(SMALL), BaseRatePath(SMALL, torch.as_tensor(value).double().expand(8))
 
 
-NEUTRAL, AT_MODE = torch.zeros(50, 8), torch.ones(50, 8)
+NEUTRAL = torch.zeros(50, 8)
+AT_MODE = torch.ones(50, 8)
 
 
 @pytest.mark.parametrize("nats", [-800.0, 0.0, 3.0, 800.0])
 def test_what_a_mode_adds_is_in_nats_however_large(nats):
     path, other = other_start()
-    base, at_mode = tempering_with(0.0, NEUTRAL), tempering_with(nats, AT_MODE)
+    base = tempering_with(0.0, NEUTRAL)
+    at_mode = tempering_with(nats, AT_MODE)
     found = check_mode(base, path, at_mode, other)
     assert found.missed == found.most == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
     assert found.significant == (nats > -700)

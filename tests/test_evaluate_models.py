@@ -19,7 +19,9 @@ from paperlib.errors import InputError
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import all_states, bernoulli_log_prob, seeded_generator
 
-VISIBLE, LOWER, UPPER = 5, 4, 3
+VISIBLE = 5
+LOWER = 4
+UPPER = 3
 EVERY_V = all_states(VISIBLE)
 
 
@@ -38,7 +40,8 @@ def definition(model):
     for layer in reversed(layers[:-1]):
         below = all_states(layer.num_visible)
         given = bernoulli_log_prob(below[:, None], states @ layer.weights.T + layer.visible_bias)
-        log_p, states = (given + log_p).logsumexp(1), below
+        log_p = (given + log_p).logsumexp(1)
+        states = below
     return log_p, log_z
 
 
@@ -114,7 +117,8 @@ def test_estimates_hold_the_truth(name):
 
     What importance sampling loses with 100 draws is a few hundredths here.
     """
-    (_, truth), found = case(name), estimate(name)
+    (_, truth) = case(name)
+    found = estimate(name)
     low, high = found.log_z_interval(0.9997)
     assert low - 1e-5 < TRUTH[name][1] < high + 1e-5
     deep = name in DEEP
@@ -139,7 +143,8 @@ def test_estimates_hold_the_truth(name):
 
 @pytest.mark.usefixtures("_estimated")
 def test_bound_of_mean_field_is_below_every_estimate():
-    model, (rows, truth) = MODELS["DBM"], case("DBM")
+    model = MODELS["DBM"]
+    (rows, truth) = case("DBM")
     found = estimate("DBM")
     bound = model.log_unnormalized_bound(rows).mean().item() - found.known_log_z.value
     assert found.variational_bound == pytest.approx(bound, abs=1e-9)
@@ -149,7 +154,8 @@ def test_bound_of_mean_field_is_below_every_estimate():
 @EACH_MODEL
 def test_the_start_has_the_rates_of_the_units(name):
     """Of the units that are annealed, of which pixels are a part in a DBM and no part in a DBN."""
-    model, (rows, _) = MODELS[name], case(name, 400)
+    model = MODELS[name]
+    (rows, _) = case(name, 400)
     bias = start_bias(model, rows, seeded_generator(0))
     width = {"DBM": VISIBLE + UPPER, "DBN": LOWER, "DBN of three layers": UPPER}
     assert len(bias) == width.get(name, model.num_visible)
@@ -166,7 +172,9 @@ def test_the_start_has_the_rates_of_the_units(name):
 @EACH_MODEL
 def test_audit_of_estimates(name):
     """No bound may lie above the truth, that of the images' mass included: a DBM's is proven by mean field, a DBN has none."""
-    truth, rows, found = TRUTH[name][1], case(name)[0], estimate(name)
+    truth = TRUTH[name][1]
+    rows = case(name)[0]
+    found = estimate(name)
     outcomes = [audit_evaluation(MODELS[name], rows, found, truth + off) for off in (0, 5, -5)]
     assert outcomes[0].verdict == AuditVerdict.CONSISTENT, outcomes[0].reason
     assert AuditVerdict.CONSISTENT not in [outcome.verdict for outcome in outcomes[1:]]
@@ -198,7 +206,8 @@ def test_deep_models_compare():
 @EACH_MODEL
 def test_command(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    model, (rows, truth) = MODELS[name], case(name)
+    model = MODELS[name]
+    (rows, truth) = case(name)
     model.save("m.safetensors")
     np.save("t.npy", rows.numpy())
     output, stored = recorded("evaluate m.safetensors --data t.npy --train t.npy")
@@ -212,7 +221,8 @@ def test_command(tmp_path, monkeypatch, name):
 
 def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
     """ln p*(v) of a deep model may take a good part of the minutes."""
-    clock, given = iter([100.0, 140.0]), []
+    clock = iter([100.0, 140.0])
+    given = []
     monkeypatch.setattr(
         "boltzmann_likelihood.evaluation.evaluation.time.perf_counter", lambda: next(clock)
     )

@@ -28,7 +28,8 @@ EVALUATED = pytest.mark.parametrize(
 @EACH
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_file_gives_the_same_model_back(tmp_path, model, dtype):
-    model, path = model.to(dtype=dtype), tmp_path / "m.safetensors"
+    model = model.to(dtype=dtype)
+    path = tmp_path / "m.safetensors"
     model.save(path, metadata={"id": "x"})
     assert type(model).load(path).checksum() == model.checksum()
     assert read_metadata(path) == {"id": "x"}

@@ -36,7 +36,9 @@ def one_each(betas, walk, repeats=1):
 def test_densities_are_the_enumerated_ones_of_the_models_that_are_walked(make, backend):
     """At one beta, between any two, and in a batch in which every state is at every pair of them."""
     walk = make(backend)
-    path, state, close = walk.path, walk.state(), {"rtol": 0, "atol": walk.tolerance}
+    path = walk.path
+    state = walk.state()
+    close = {"rtol": 0, "atol": walk.tolerance}
     log_f = {beta: walk.log_f(beta) for beta in BETAS}
     pairs = list(itertools.product(BETAS, repeat=2))
     ratios = [log_f[high] - log_f[low] for low, high in pairs]
@@ -57,7 +59,8 @@ def test_densities_are_the_enumerated_ones_of_the_models_that_are_walked(make, b
 @EVERY_WALK
 def test_ends_are_corrected_to_the_start_and_to_the_model_itself(make, backend):
     walk = make(backend)
-    path, close = walk.path, {"rtol": 0, "atol": walk.tolerance}
+    path = walk.path
+    close = {"rtol": 0, "atol": walk.tolerance}
     totals = []
     for end, own in ((0, walk.log_start), (1, walk.log_target.log_softmax(0))):
         log_f = walk.log_f(float(end))
@@ -83,7 +86,8 @@ def test_ends_are_corrected_to_the_start_and_to_the_model_itself(make, backend):
 def test_enumerated_kernel_leaves_p_beta_invariant_and_balances_in_detail(make, beta):
     """So that what follows is compared with what it should be."""
     walk = make()
-    kernel, p = walk.kernel(beta), walk.log_f(beta).softmax(0)
+    kernel = walk.kernel(beta)
+    p = walk.log_f(beta).softmax(0)
     torch.testing.assert_close(kernel.sum(1), torch.ones_like(p), rtol=0, atol=1e-12)
     torch.testing.assert_close(p @ kernel, p, rtol=0, atol=1e-12)
     flow = p[:, None] * kernel
@@ -97,7 +101,8 @@ def test_every_draw_of_a_transition_makes_up_the_enumerated_kernel(
     make, betas, backend, monkeypatch
 ):
     walk = make(backend)
-    size, outcomes = len(walk.states), 2**walk.step_bits
+    size = len(walk.states)
+    outcomes = 2**walk.step_bits
     kernels = [walk.kernel(beta) for beta in betas]
     expected = torch.stack([kernels[n % len(betas)][n] for n in range(size)])
     beta = betas[0] if len(betas) == 1 else one_each(betas, walk, outcomes)
@@ -122,7 +127,8 @@ def test_every_draw_of_a_transition_makes_up_the_enumerated_kernel(
 @EVERY_WALK
 @pytest.mark.parametrize("betas", [[0.7], [0.2, 0.9]], ids=["one beta", "two betas"])
 def test_sampled_transitions_follow_the_enumerated_kernel(make, betas, backend):
-    walk, count = make(backend), 4_000
+    walk = make(backend)
+    count = 4_000
     # in turn, so that chains of a temperature do not stand together
     each = torch.tensor(betas, dtype=torch.float64).repeat(count * len(walk.states))
     beta = betas[0] if len(betas) == 1 else each.to(walk.path.device)
@@ -140,7 +146,8 @@ def test_sampled_transitions_follow_the_enumerated_kernel(make, betas, backend):
 
 @EVERY_WALK
 def test_draws_of_the_start_follow_its_distribution(make, backend):
-    walk, count = make(backend), 20_000
+    walk = make(backend)
+    count = 20_000
     found = walk.frequencies(walk.path.units(walk.path.sample_start(count, backend.generator(3))))
     # 16 comparisons in each of 105 cases: beyond 5 standard errors with probability 1e-3 in all,
     # and the seed is fixed
@@ -150,7 +157,8 @@ def test_draws_of_the_start_follow_its_distribution(make, backend):
 @EVERY_WALK
 def test_chosen_and_joined_chains_go_on_as_they_would_have(make, backend):
     walk = make(backend)
-    path, betas = walk.path, one_each(BETAS, walk)
+    path = walk.path
+    betas = one_each(BETAS, walk)
     state = path.transition(walk.state(), betas, backend.generator(1))
     index = torch.tensor([3, 3, 0]).to(path.device)
     joined = path.concatenate([state, path.select(state, index)])
@@ -241,7 +249,8 @@ def test_every_draw_of_ais_makes_up_the_models_own_partition_function(make, back
 
 def check_ais(walk, num_steps, backend):
     """Mean and spread of the weights, and the final states, against products of transition matrices."""
-    betas, count = uniform_betas(num_steps).tolist(), 8_000
+    betas = uniform_betas(num_steps).tolist()
+    count = 8_000
     mean, square, cube, fourth = walk.weights(betas)
     log_mean = mean.log().item() + (walk.path.log_z_start or 0.0)
     assert log_mean == pytest.approx(walk.truth, abs=walk.tolerance)  # unbiased for every K
@@ -293,9 +302,11 @@ def test_every_draw_of_raise_makes_up_the_annealing_model(make, backend, monkeyp
 
 
 def check_raise(walk, num_steps, chains, backend, seed):
-    betas, v = uniform_betas(num_steps).tolist(), walk.vectors
+    betas = uniform_betas(num_steps).tolist()
+    v = walk.vectors
     found = raise_log_prob(walk.path, v, betas, chains, backend.generator(seed))
-    log_weights, truth = found.log_weights.cpu(), walk.annealing_model(betas)
+    log_weights = found.log_weights.cpu()
+    truth = walk.annealing_model(betas)
     weights = log_weights.exp()
     error = weights.std(1) / math.sqrt(chains)
     # 8 or 16 vectors in each of 90 cases: beyond 4 standard errors with probability 0.09 in all,

@@ -46,7 +46,8 @@ load_bars_and_stripes = example("bars_and_stripes").load_bars_and_stripes
 
 # ---- a path
 
-WEAK, STRONG = [0.9, -0.4, 0.7, 0.3], [3.0, -2.0, 2.0, 1.0]
+WEAK = [0.9, -0.4, 0.7, 0.3]
+STRONG = [3.0, -2.0, 2.0, 1.0]
 STATES = all_states(4).bool()
 
 
@@ -102,7 +103,8 @@ class CoinsPath(AnnealingPath[Coins]):
 
 
 def test_three_verbs_are_enough_with_a_dataclass_as_state():
-    path, truth = CoinsPath(), math.log(4 + 3 * (1 + math.e) ** 2)
+    path = CoinsPath()
+    truth = math.log(4 + 3 * (1 + math.e) ** 2)
     estimate = ais(path, uniform_betas(4), 5_000, seeded_generator(2))
     assert_unbiased(estimate.log_weights, truth)
     assert estimate.final_states.shape == (5_000, 3)
@@ -126,7 +128,8 @@ def test_ring_refuses_other_lengths(couplings):
 PIXELS = all_states(5)
 
 
-GENERATOR, SHAPES = seeded_generator(8), [(5, 3), (5,), (3, 2)]
+GENERATOR = seeded_generator(8)
+SHAPES = [(5, 3), (5,), (3, 2)]
 MODEL = ThreeStateRBM(
     *(torch.randn(shape, dtype=torch.float64, generator=GENERATOR) for shape in SHAPES)
 )
@@ -158,7 +161,8 @@ def test_a_new_kind_of_model_is_enumerated():
 def test_a_new_kind_of_model_is_evaluated():
     log_p = MASSES.log_softmax(0)
     chosen = torch.multinomial(log_p.exp(), 100, True, generator=seeded_generator(4))
-    truth, images = log_p[chosen].mean().item(), PIXELS[chosen]
+    truth = log_p[chosen].mean().item()
+    images = PIXELS[chosen]
     assert evaluate(MODEL, images).average.mean == pytest.approx(truth, abs=1e-12)
     generator = seeded_generator(5)
     found = evaluate(MODEL, images, generator=generator, progress=False, steps=64, exact=False)

@@ -30,7 +30,8 @@ PATH = [os.path.dirname(__file__)]
 
 def kill_in_the_middle(work, arguments, folder, largest, ends_by=signal.SIGPROF):
     """Do work in a process that ends a random moment after a random number of files was written or replaced in `folder`; see `faults`."""
-    files, seconds = MOMENTS.randint(1, largest), MOMENTS.uniform(1e-4, 0.02)
+    files = MOMENTS.randint(1, largest)
+    seconds = MOMENTS.uniform(1e-4, 0.02)
     moment = os.pathsep.join([str(folder), str(files), str(seconds)])
     before = {file: file.stat().st_mtime_ns for file in folder.glob("[!.]*")}
     process = FORKS.Process(target=work, args=(moment, *arguments))
@@ -63,7 +64,8 @@ def test_killed_training_ends_with_the_undisturbed_model(tmp_path, monkeypatch, 
         tmp_path / "whole.safetensors",
         "none",
     )
-    output, cache = tmp_path / "model.safetensors", tmp_path / "cache"
+    output = tmp_path / "model.safetensors"
+    cache = tmp_path / "cache"
     arguments = ["train", "digits-pcd-16", "--output", str(output)]
     for _ in range(3):
         kill_in_the_middle(train, [str(cache), *arguments], cache / "checkpoints", 25)
@@ -85,7 +87,8 @@ def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kill
         kill_in_the_middle(walk, [name, tmp_path / "parts"], tmp_path / "parts", 9)
     found = {file.name for file in (tmp_path / "parts").glob("[!.]*")}
     assert kills <= len(found) < 30
-    resumed, whole = anneal(name, tmp_path / "parts"), anneal(name, tmp_path / "whole")
+    resumed = anneal(name, tmp_path / "parts")
+    whole = anneal(name, tmp_path / "whole")
     assert torch.equal(resumed.log_weights, whole.log_weights)
     names = [{file.name for file in (tmp_path / part).glob("[!.]*")} for part in ("parts", "whole")]
     assert names[0] == names[1]

@@ -36,7 +36,8 @@ def enumerated(layers):
     log_p = above @ visible + np.logaddexp(0, above @ weights + hidden).sum(1)
     log_p -= np.logaddexp.reduce(log_p)
     for weights, visible, _ in layers[-2::-1]:
-        below, logits = states(len(visible)), above @ weights.T + visible
+        below = states(len(visible))
+        logits = above @ weights.T + visible
         log_given = below @ logits.T - np.logaddexp(0, logits).sum(1)
         log_p = np.logaddexp.reduce(log_given + log_p, 1)
         above = below
@@ -84,7 +85,8 @@ def test_all_square_is_a_question_with_options(tmp_path, turned):
     with pytest.raises(InputError) as refusal:
         model_in(tmp_path, as_npz(stored), width=4)
     last, stack = (shlex.split(option)[0] for option in re.findall(r"--names (\S+)", str(refusal.value)))  # fmt: skip
-    last, stack = last.rstrip(";"), stack.rstrip(";")
+    last = last.rstrip(";")
+    stack = stack.rstrip(";")
     end = ".T" if turned else ""
     one = model_in(tmp_path, as_npz(stored), f"{last},weights=step2.W{end}", 4).rbm
     assert one.checksum() == RBM(*layers[2]).checksum()
@@ -113,7 +115,8 @@ def test_snapshots_are_no_layers(tmp_path, group, hidden):
 
 def test_layers_without_groups(tmp_path):
     """No group tells which arrays are a layer; the options do, and one vector may be two biases."""
-    (w1, b0, b1), (w2, _, b2) = arrays_of(6, 4), arrays_of(4, 3)
+    (w1, b0, b1) = arrays_of(6, 4)
+    (w2, _, b2) = arrays_of(4, 3)
     names = "layers.0.weights=W1,layers.0.visible=b0,layers.0.hidden=b1"
     names += ",layers.1.weights=W2.T,layers.1.visible=b1,layers.1.hidden=b2"
     stored = as_npz({"W1": w1, "W2": w2.T, "b0": b0, "b1": b1, "b2": b2})

@@ -36,7 +36,8 @@ def test_spins_become_bits(visible, hidden):
     shapes = (4, 3), (4,), (3,)
     w, b, a = (torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes)
     rbm, offset = binary_from_spins(w, b, a, visible=visible, hidden=hidden)
-    bits_v, bits_h = all_states(4), all_states(3)
+    bits_v = all_states(4)
+    bits_h = all_states(3)
     v = 2 * bits_v - 1 if visible else bits_v
     h = 2 * bits_h - 1 if hidden else bits_h
     minus_energy = v @ w @ h.T + (v @ b)[:, None] + (h @ a)[None]

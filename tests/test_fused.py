@@ -53,7 +53,8 @@ KEY = 123_456_789, 987_654_321
 @SIZES
 def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
     """`test_kernels` compares these numbers, place by place, with Philox."""
-    logits, out = torch.linspace(-6, 6, size), np.zeros(size, dtype=np.bool_)
+    logits = torch.linspace(-6, 6, size)
+    out = np.zeros(size, dtype=np.bool_)
     fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*KEY, 0)), 0, size, out)
     uniform = reference._uniform_numbers(size, *KEY, torch.device("cpu")).double()
     distance = torch.sigmoid(0.7 * logits.double()) - uniform
@@ -67,7 +68,8 @@ def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
 def test_draws_are_those_of_the_reference(size, first):
     logits = 4 * torch.sin(torch.arange(float(size)))
     for key in range(4):
-        out, keys = np.zeros(size, dtype=np.bool_), (0x2008 + key, 0x2015)
+        out = np.zeros(size, dtype=np.bool_)
+        keys = (0x2008 + key, 0x2015)
         arguments = map(np.uint32, (*keys, first))
         fused.draw_bits(logits.numpy(), np.float32(0.7), *arguments, 0, size, out)
         assert np.array_equal(out, reference.draw_bits(logits, 0.7, *keys, first))
@@ -75,7 +77,8 @@ def test_draws_are_those_of_the_reference(size, first):
 
 @pytest.mark.parametrize("total", [5, 1_003, 2_048, 10_000])
 def test_a_part_of_a_whole_is_drawn_as_within_the_whole(total):
-    logits, keys = torch.linspace(-6, 6, total).numpy(), [np.uint32(n) for n in (*KEY, 7)]
+    logits = torch.linspace(-6, 6, total).numpy()
+    keys = [np.uint32(n) for n in (*KEY, 7)]
 
     def drawn(start, stop):
         out = np.zeros(stop - start, dtype=np.bool_)
@@ -106,7 +109,8 @@ def test_frequencies_over_calls_are_the_probabilities():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_bernoulli_draws_are_those_of_torch_rand(dtype):
-    ours, torchs = seeded_generator(3), seeded_generator(3)
+    ours = seeded_generator(3)
+    torchs = seeded_generator(3)
     probabilities = torch.rand(5_000, dtype=dtype, generator=seeded_generator(4))
     drawn = bernoulli(probabilities, ours)
     assert drawn.dtype == dtype
@@ -117,7 +121,8 @@ def test_bernoulli_draws_are_those_of_torch_rand(dtype):
 
 @SIZES
 def test_draws_of_learning_compare_them_with_the_probability(size):
-    probabilities, out = torch.linspace(0, 1, size), np.zeros(size, dtype=np.float32)
+    probabilities = torch.linspace(0, 1, size)
+    out = np.zeros(size, dtype=np.float32)
     fused.draw_below(probabilities.numpy(), *map(np.uint32, KEY), out)
     uniform = reference._uniform_numbers(size, *KEY, torch.device("cpu"))
     assert torch.equal(torch.from_numpy(out), (uniform < probabilities).float())
@@ -171,11 +176,13 @@ def test_softplus_increment(columns, beta_from, beta_to):
 
 
 def test_softplus_increment_with_other_betas_for_each_row():
-    lower, step = torch.tensor([0.0, 0.3, 0.9]), torch.tensor([1.0, 0.01, 0.1])
+    lower = torch.tensor([0.0, 0.3, 0.9])
+    step = torch.tensor([1.0, 0.01, 0.1])
     # more units than go into the logarithm of one product, and inputs beyond the range of the
     # exponential
     for x in (torch.linspace(-20, 20, 3 * 70), torch.linspace(-300, 300, 3 * 600)):
-        rows, out = x.view(3, -1), np.empty(3)
+        rows = x.view(3, -1)
+        out = np.empty(3)
         fused.softplus_increment(rows.numpy(), lower.numpy(), step.numpy(), out)
         expected = reference.softplus_increment(rows.double(), lower[:, None], step[:, None])
         np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
@@ -183,16 +190,15 @@ def test_softplus_increment_with_other_betas_for_each_row():
 
 def test_sums_over_the_units_that_are_on_are_those_of_the_reference():
     states = torch.rand(3, 70, generator=seeded_generator(1)) < 0.4
-    values, out = torch.linspace(-1, 2, 70), np.empty(3)
+    values = torch.linspace(-1, 2, 70)
+    out = np.empty(3)
     fused.sum_where(states.numpy(), values.numpy(), out)
     np.testing.assert_allclose(out, reference.sum_where(states, values), rtol=0, atol=1e-9)
 
 
 def test_scaled_sums_are_those_of_the_reference():
-    sums, factors = (
-        torch.arange(-100, 110, dtype=torch.int32).view(3, 70),
-        torch.tensor([0.1, 0.2, 0.3]),
-    )
+    sums = torch.arange(-100, 110, dtype=torch.int32).view(3, 70)
+    factors = torch.tensor([0.1, 0.2, 0.3])
     for offset in (torch.linspace(-4, 4, 70).view(1, 70), torch.linspace(-4, 4, 210).view(3, 70)):
         out = np.empty((3, 70), np.float32)
         fused.scale_sums(sums.numpy(), factors.numpy(), offset.numpy(), out)

@@ -72,7 +72,9 @@ def device(monkeypatch):
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_recorded_step_does_what_the_loop_does(kind, direction, device, bfloat16):
     """On the GPU of paper, and with the products of tensor cores: float32 on a CPU takes other functions, and is never recorded."""
-    path, betas, results = path_of_kind(kind, torch.float32).to(device), BETAS[::direction], []
+    path = path_of_kind(kind, torch.float32).to(device)
+    betas = BETAS[::direction]
+    results = []
     assert path._sampler._to_hidden.rounded
     for recorded in (False, True):
         generator = seeded_generator(3, device)
@@ -159,7 +161,8 @@ def test_draws_of_a_gpu_have_a_stream_of_philox_for_each_chain(tmp_path):
     calls += [call(wide[:1].expand(2, -1)), call(wide[:0]), call(wide, key=2**63 - 2)]
     calls += [call(torch.tensor([[-200.0, -9.0, 9.0, 200.0]]).repeat(20, 50))]
     for arguments, bits in zip(calls, draw_interpreted(calls, tmp_path), strict=True):
-        logits, key = arguments["logits"], int(arguments["key"])
+        logits = arguments["logits"]
+        key = int(arguments["key"])
         assert bits.dtype == torch.bool
         assert bits.shape == logits.shape
         probabilities = torch.sigmoid(0.7 * logits.double())
@@ -222,7 +225,8 @@ def test_draws_on_a_gpu_are_those_of_the_interpreter(tmp_path):
 @needs_gpu
 @pytest.mark.parametrize("kind", ["base rates", "pair"])
 def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
-    path, betas = path_of_kind(kind), uniform_betas(50)
+    path = path_of_kind(kind)
+    betas = uniform_betas(50)
     truth = log_z(random_rbm(12, 5, 1)) - (
         0 if kind == "base rates" else log_z(random_rbm(12, 3, 2))
     )
@@ -304,7 +308,8 @@ def models(device):
 def test_shards_walk_on_another_device_and_come_back(device, kind, tmp_path, monkeypatch):
     for module in (store, shards):
         monkeypatch.setattr(module, "require_device", lambda name, device, present=True: device)
-    path, schedule = base_rate_path(models("cpu")[kind], VECTORS), uniform_betas(5)
+    path = base_rate_path(models("cpu")[kind], VECTORS)
+    schedule = uniform_betas(5)
     above = store.kept(ais_run(path, schedule, 50, 1, device), tmp_path, False)
     below = store.kept(raise_run(path, VECTORS, schedule, 9, 1, device), tmp_path, False)
     assert (above.log_weights.device, below.log_weights.device) == (path.device, path.device)
@@ -312,7 +317,8 @@ def test_shards_walk_on_another_device_and_come_back(device, kind, tmp_path, mon
 
 
 def test_functions_of_an_rbm_work_where_it_is(device):
-    rbm, generator = models(device)[0], seeded_generator(2, device)
+    rbm = models(device)[0]
+    generator = seeded_generator(2, device)
     truth = log_z(models("cpu")[0])
     assert exact_log_z(rbm) == pytest.approx(truth, abs=1e-4)
     assert log_z_lower_bound(rbm, VECTORS.to(device)) <= truth + 1e-4

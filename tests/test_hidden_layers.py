@@ -81,7 +81,8 @@ def at(path, states, widths):
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
 def test_a_transition_leaves_p_beta_invariant(name, beta):
     """From exact draws of p_beta, two transitions lead to draws of p_beta; and ln f_beta is what it should be."""
-    model, count = SMALL[name], 60_000
+    model = SMALL[name]
+    count = 60_000
     states, widths = hidden_states(model)
     log_f = (1 - beta) * log_q(model, states) + beta * log_joint(model, states)
     p = log_f.softmax(0)
@@ -118,18 +119,21 @@ def test_weights_have_the_mean_p_of_v_in_both_directions(name, around_states):
 
     Chains start from the proposal alone or from around states as well.
     """
-    model, count = SMALL[name], 20_000
+    model = SMALL[name]
+    count = 20_000
     states, widths = hidden_states(model)
     log_p = log_joint(model, states)
     truth = log_p.logsumexp(0).item()
-    forth, back_from = None, None
+    forth = None
+    back_from = None
     if around_states:
         generator = seeded_generator(3)
         found = any_states(widths, generator)
         forth = mixture_around(model, V[None].double(), found, count, generator)
         each = [layer.expand(count, -1, -1) for layer in found]
         back_from = mixture_around(model, V.double().expand(count, -1), each, 1, generator)
-    path, betas = PosteriorPath(model, V.expand(count, -1), forth), uniform_betas(3)
+    path = PosteriorPath(model, V.expand(count, -1), forth)
+    betas = uniform_betas(3)
     forward = (ais(path, betas, count, seeded_generator(1)).log_weights - truth).exp()
     assert abs(forward.mean() - 1) < 4 * forward.std() / math.sqrt(count)
     assert model.exact_log_unnormalized(V[None]).item() == pytest.approx(truth, abs=1e-9)
@@ -170,7 +174,8 @@ def layers_of(case, steps, seed=1):
 
 
 def sum_of_parts(case, test):
-    generator, total = seeded_generator(2008), 0.0
+    generator = seeded_generator(2008)
+    total = 0.0
     for part, rows in zip(
         [case._part(generator) for _ in range(_PARTS)], test.split(7, 1), strict=True
     ):
@@ -228,11 +233,13 @@ def test_what_is_missing_is_no_more_than_is_said(monkeypatch):
     monkeypatch.setattr("boltzmann_likelihood.evaluation.hidden_layers.POSTERIOR_IMAGES", 1_000)
     without_a_search(monkeypatch)
     model, log_z = spread_out(40, 0.7)
-    rows, generator = torch.zeros(1_000, 8), seeded_generator(1)
+    rows = torch.zeros(1_000, 8)
+    generator = seeded_generator(1)
     drawn = model.log_unnormalized_of(rows, 100, generator)
     found = HiddenLayers(model, rows, drawn, None, generator).estimate
     lost = lost_by_draws(40, 0.7, 100)
-    truth, error = log_z - 8 * math.log(2), drawn.std().item() / math.sqrt(1_000)
+    truth = log_z - 8 * math.log(2)
+    error = drawn.std().item() / math.sqrt(1_000)
     assert abs(truth - drawn.mean().item() - lost) < 4 * error
     assert found.rise < 0.1  # beyond that, the average is not trusted
     assert found.rise < lost < found.missing
@@ -242,7 +249,8 @@ def test_widely_spread_weights_are_no_missed_part_of_the_posterior(monkeypatch):
     """More draws would help, and nothing else is said: every state of h1 may be drawn."""
     without_a_search(monkeypatch)
     model, _ = spread_out(120, 0.8)
-    rows, generator = torch.zeros(100, 8), seeded_generator(2)
+    rows = torch.zeros(100, 8)
+    generator = seeded_generator(2)
     drawn = model.log_unnormalized_of(rows, 100, generator)
     layers = HiddenLayers(model, rows, drawn, None, generator)
     on = torch.rand(100, 120, generator=generator) < torch.sigmoid(torch.tensor(0.8))
@@ -262,7 +270,8 @@ def test_raise_with_few_draws_of_the_hidden_units_casts_no_doubt_on_ln_z():
     short = shortfall(found.runs[-1], tempering)
     error = found.runs[-1].bracket.lower.test_set_std_error
     # What ln p*(v) itself lacks makes this smaller, what annealing loses makes it larger.
-    lost, missing = lost_by_draws(30, 1.2, 4), found.unnormalized.missing
+    lost = lost_by_draws(30, 1.2, 4)
+    missing = found.unnormalized.missing
     assert lost - missing - 4 * error < short.nats < lost + short.explained + 4 * error
     # So nothing is said of it; for a model without this reason, it would be.
     for judgement, is_said in ((found.judgement, False), (judge(found), True)):
@@ -456,7 +465,9 @@ def test_a_bound_from_few_draws_knows_its_own_error(count):
         each = v.expand(len(states), -1)
         log_q = model.log_recognition(each, hidden)
         exact[number] = log_q.exp() @ (model.log_joint_unnormalized(each, hidden) - log_q)
-    generator, repeats, held = seeded_generator(1), 400, 0
+    generator = seeded_generator(1)
+    repeats = 400
+    held = 0
     for _ in range(repeats):
         index = torch.randint(len(rows), (count,), generator=generator)
         draws = model.bound_draws(rows[index], generator)

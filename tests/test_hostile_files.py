@@ -30,7 +30,8 @@ from boltzmann_likelihood.files import read_images, read_model
 from paperlib.errors import InputError
 from paperlib.models import RBM
 
-D, M = 6, 4
+D = 6
+M = 4
 ARRAYS = {
     "weights": np.full((D, M), 0.5),
     "visible_bias": np.zeros(D),
@@ -298,9 +299,11 @@ EVERY = [(message, *file) for message, files in FILES.items() for file in files.
 def test_refused(tmp_path, capsys, message, name, content):
     """By the tool in these words, and by `RBM.load` in others."""
     path = write(tmp_path, name, content)
-    argument, readers = "path", [read_model, RBM.load]
+    argument = "path"
+    readers = [read_model, RBM.load]
     if name.startswith("t"):
-        argument, readers = "data", [lambda path: read_images("data", path, D)]
+        argument = "data"
+        readers = [lambda path: read_images("data", path, D)]
     said = []
     for read in readers:
         with pytest.raises(InputError, match=f"^{argument}: expected") as refusal:
@@ -375,10 +378,8 @@ def test_refused_by_the_command(refusal, line):
     assert "Verdict" not in output
 
 
-NO_MODEL, NO_IMAGES = (
-    "path: expected a file, found none at no.npz",
-    "data: expected a file, found none at no.npy",
-)
+NO_MODEL = "path: expected a file, found none at no.npz"
+NO_IMAGES = "data: expected a file, found none at no.npy"
 GREY = "expected only 0 and 1"
 TOGETHER = {
     "evaluate no.npz --data no.npy": [NO_MODEL, NO_IMAGES],

@@ -105,7 +105,8 @@ def test_modes_have_the_masses_that_were_asked_for():
 
 
 def test_many_modes_must_exclude_each_other():
-    columns, bias = modes(False, 9, 1), torch.full((9,), -4.0).double()
+    columns = modes(False, 9, 1)
+    bias = torch.full((9,), -4.0).double()
     with pytest.raises(ValueError, match="no two are on together"):
         with_modes(columns, bias, torch.zeros(9, 0).double(), [1.0] * 9)
 
@@ -127,7 +128,8 @@ def test_what_is_expected_of_other_images_is_the_mean_of_many():
 
 @pytest.mark.parametrize("family", ENUMERATED)
 def test_a_model_depends_on_its_number_alone(family):
-    (_, few), (_, many, _) = hunted_models(family, 2), hunted_models(family, 3)
+    (_, few) = hunted_models(family, 2)
+    (_, many, _) = hunted_models(family, 3)
     assert few.name == many.name
     assert few.name.startswith("2: ")
     assert torch.equal(few.test, many.test)

@@ -108,7 +108,8 @@ def test_chains_start_at_uniform_pixels_and_burn_in():
 
 
 def test_rows_have_the_average_over_all_images_and_its_error():
-    entry, kept = entry_of(), Kept(parts=4, size=10, counts=[1, 2, 20], strides=[1, 10], burn_in=5)
+    entry = entry_of()
+    kept = Kept(parts=4, size=10, counts=[1, 2, 20], strides=[1, 10], burn_in=5)
     rows = chain_rows(DIGITS, entry, kept, -3.0, 7)
     found = csl_by_states(DIGITS, RBM, entry.v, kept, 7)
     assert [row["csl_states"] for row in rows] == [40, 80, 800]
@@ -141,7 +142,8 @@ def test_the_error_of_csl_holds_what_other_images_and_chains_give():
 
 def test_exact_draws_fall_short_of_the_enumerated_value():
     """A model of the book: the exact value from all of its hidden states, and the average by hand from the same draws."""
-    model, draws = DIGITS.model("digits-pcd-16"), Kept(parts=3, size=50, counts=[1, 20])
+    model = DIGITS.model("digits-pcd-16")
+    draws = Kept(parts=3, size=50, counts=[1, 20])
     few, many = exact_rows(DIGITS, {"digits-pcd-16": model}, 40, draws, 5)
     assert few["model"] == "digitsPCD-16"
     assert (few["csl_states"], many["csl_states"]) == (50, 1_000)
@@ -155,7 +157,8 @@ def test_exact_draws_fall_short_of_the_enumerated_value():
 
 
 def test_ones_less_eights_as_given_and_anew():
-    model, images = DIGITS.model("digits-pcd-16"), DIGITS.images()
+    model = DIGITS.model("digits-pcd-16")
+    images = DIGITS.images()
     rows = {row["model"]: row for row in digit_rows(model, images, 3, 11)}
 
     def by_hand(v, labels):
@@ -179,7 +182,8 @@ def test_the_stored_shards_have_their_names():
     size = get_profile("paper")
     settings = read_settings("15-own-images-weights-and-seeds", "paper")
     try:
-        images, own = size.images(), load_mnist_2008()
+        images = size.images()
+        own = load_mnist_2008()
         rbm = load_authors_rbm()
     except InputError as error:
         pytest.skip(str(error))

@@ -66,7 +66,8 @@ SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
 
 def everything(hidden):
     """What every compiled function has a part in: runs along all paths that differ in the kernels, and draws of learning."""
-    kinds, betas = ("base rates", "pair", "DBM"), uniform_betas(6)
+    kinds = ("base rates", "pair", "DBM")
+    betas = uniform_betas(6)
     paths = [path_of(kind, 150, hidden, torch.float32, scale=0.3) for kind in kinds]
     forward = [ais(path, betas, 9, seeded_generator(3)) for path in paths]
     back = raise_log_prob(paths[-1], forward[0].final_states, betas, 2, seeded_generator(4))
@@ -122,7 +123,8 @@ def spied(monkeypatch):
 @pytest.mark.parametrize("seed", range(5))
 def test_no_draw_of_the_comparison_hangs_on_the_last_digits(seed, monkeypatch):
     """Otherwise a processor that rounds otherwise would be told that its compiled functions are wrong."""
-    expected, generator = capability._walk("reference"), seeded_generator(seed)
+    expected = capability._walk("reference")
+    generator = seeded_generator(seed)
     for name in ("_weights", "_biases"):
         original = getattr(comparison, name)
 
@@ -183,7 +185,8 @@ def test_a_function_that_does_not_agree_is_told_once_and_none_is_used(
 
 
 def test_a_single_draw_is_a_difference(monkeypatch):
-    right, calls = cpu.draw_bits, []
+    right = cpu.draw_bits
+    calls = []
 
     def almost(*arguments):
         right(*arguments)

@@ -22,7 +22,8 @@ from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
 from paperlib.variational.sparse_coding import LaplaceSparseCoding
 from paperlib.variational.vae import VAE, train_vae
 
-V, H = all_states(4), all_states(3)
+V = all_states(4)
+H = all_states(3)
 
 
 NET = SigmoidBeliefNet(normal(4, 3, seed=1), normal(4, seed=2), normal(3, seed=3))
@@ -176,7 +177,8 @@ def test_grid_is_a_distribution_over_images():
 
 
 def test_bounds_rise_with_the_number_of_weights_to_the_truth():
-    vae, images = small_vae(), all_states(5)[::4]
+    vae = small_vae()
+    images = all_states(5)[::4]
     with torch.no_grad():
         truth = vae.log_prob_on_grid(images, 7.0, 300)
         weights = vae.log_weights(images, 40_000, seeded_generator(20))
@@ -191,7 +193,8 @@ def test_bounds_rise_with_the_number_of_weights_to_the_truth():
 
 
 def test_the_gap_of_the_bound_is_a_divergence_on_the_grid():
-    vae, images = small_vae(latent=1), all_states(5)[3:5]
+    vae = small_vae(latent=1)
+    images = all_states(5)[3:5]
     with torch.no_grad():
         z, log_cell = vae.grid(8.0, 4_000)
         truth = vae.log_prob_on_grid(images, 8.0, 4_000)

@@ -51,7 +51,8 @@ def stored():
 def runs_of(size, record, name, start, steps):
     """RAISE and AIS of a table's row for every K; skip where the data set is missing."""
     table = TABLES["paper"][record]
-    number, model_id = [*table.models].index(name), table.models[name]
+    number = [*table.models].index(name)
+    model_id = table.models[name]
     try:
         images = binary_images(recipe(model_id).dataset)
     except InputError as error:
@@ -113,7 +114,8 @@ UNTRAINED = {
 }
 
 # In the order in which they are run.
-RBMS, DEEP = ("digitsPCD-16", "digitsCD1-16"), ("DBN-CD25", "DBM")
+RBMS = ("digitsPCD-16", "digitsCD1-16")
+DEEP = ("DBN-CD25", "DBM")
 
 
 @pytest.fixture
@@ -181,7 +183,8 @@ def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatc
     size, tables = small
     table = tables[record]
     name = {"raise-table-1": "digitsPCD-16", "raise-table-2": "DBM"}[record]
-    number, images = [*table.models].index(name), binary_images("digits")
+    number = [*table.models].index(name)
+    images = binary_images("digits")
     model = size.model(table.models[name])
     paths = {start: start_path(model, images.train, start, number, SEED) for start in STARTS}
     v = images.test[table.chosen(number, len(images.test), SEED)]

@@ -88,7 +88,8 @@ def test_periods_of_rings():
 def first_return_probs(chain, steps):
     """Probability that the first return to a state takes exactly n steps, [steps, S]; row 0 is for n = 1."""
     # Row x: the distribution of chains that began in x and have not been back yet.
-    away, returned = chain.transition, []
+    away = chain.transition
+    returned = []
     for _ in range(steps):
         returned.append(away.diagonal())
         away = away.clone().fill_diagonal_(0) @ chain.transition
@@ -104,7 +105,8 @@ def test_mean_return_time_is_the_inverse_of_the_stationary_probability():
 
 
 def test_rate_of_two_states_and_of_a_ring():
-    a, b = 0.3, 0.25
+    a = 0.3
+    b = 0.25
     assert math.isclose(MarkovChain([[1 - a, a], [b, 1 - b]]).convergence_rate, 1 - a - b)
     # eigenvalues of a ring: stay + (1 - stay) cos(2 pi k / S)
     expected = 0.2 + 0.8 * math.cos(2 * math.pi / 7)
@@ -133,19 +135,24 @@ def test_flow_is_symmetric_for_a_reversible_chain_only():
 
 
 def test_then_applies_this_chain_first():
-    to_one, swap = MarkovChain([[0.0, 1.0], [0.0, 1.0]]), MarkovChain([[0.0, 1.0], [1.0, 0.0]])
+    to_one = MarkovChain([[0.0, 1.0], [0.0, 1.0]])
+    swap = MarkovChain([[0.0, 1.0], [1.0, 0.0]])
     close(to_one.then(swap).transition, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
 
 
 def test_variance_of_a_mean_equals_the_sum_over_all_paths():
-    chain, values, count = random_chain(3, seed=4), normal(3, seed=5), 4
-    mean, square = 0.0, 0.0
+    chain = random_chain(3, seed=4)
+    values = normal(3, seed=5)
+    count = 4
+    mean = 0.0
+    square = 0.0
     for path in itertools.product(range(3), repeat=count):
         probability = chain.stationary[path[0]]
         for x, following in itertools.pairwise(path):
             probability = probability * chain.transition[x, following]
         average = values[list(path)].mean()
-        mean, square = mean + probability * average, square + probability * average**2
+        mean = mean + probability * average
+        square = square + probability * average**2
     assert math.isclose(chain.variance_of_mean(values, count), square - mean**2, rel_tol=1e-12)
     assert math.isclose(
         chain.variance_of_mean(values, 1), chain.autocovariance(values, 0).item(), rel_tol=1e-12
@@ -153,7 +160,8 @@ def test_variance_of_a_mean_equals_the_sum_over_all_paths():
 
 
 def test_sampled_steps_have_the_transition_probabilities():
-    chain, count = random_chain(5, seed=6), 100_000
+    chain = random_chain(5, seed=6)
+    count = 100_000
     path = chain.sample(torch.full((count,), 2), 2, seeded_generator(0))
     assert path.shape == (3, count)
     assert path[0].unique().tolist() == [2]
@@ -174,13 +182,15 @@ def test_sampling_never_takes_a_step_of_probability_zero():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_metropolis_hastings_keeps_its_target_in_detailed_balance(seed):
-    log_target, proposal = 3 * normal(6, seed=seed), random_chain(6, seed=seed + 10)
+    log_target = 3 * normal(6, seed=seed)
+    proposal = random_chain(6, seed=seed + 10)
     chain = metropolis_hastings_chain(log_target, proposal)
     flow = chain.flow(log_target.softmax(0))
     close(flow, flow.T)
     close(chain.stationary, log_target.softmax(0))
     # entry by entry, from the rule as it is printed
-    p, q = log_target.softmax(0), proposal.transition
+    p = log_target.softmax(0)
+    q = proposal.transition
     for x, following in itertools.permutations(range(6), 2):
         rule = min(1, (p[following] * q[following, x] / (p[x] * q[x, following])).item())
         assert math.isclose(
@@ -189,7 +199,8 @@ def test_metropolis_hastings_keeps_its_target_in_detailed_balance(seed):
 
 
 def test_the_targets_constant_does_not_matter():
-    log_target, proposal = normal(5, seed=0), random_chain(5, seed=1)
+    log_target = normal(5, seed=0)
+    proposal = random_chain(5, seed=1)
     close(acceptance_matrix(log_target + 1_000, proposal), acceptance_matrix(log_target, proposal))
 
 
@@ -200,7 +211,8 @@ def test_proposals_without_a_way_back_are_never_accepted():
 
 
 def test_metropolis_samples_follow_the_exact_chain():
-    log_target, count = normal(5, seed=3), 100_000
+    log_target = normal(5, seed=3)
+    count = 100_000
     chain = metropolis_hastings_chain(log_target, ring(5))
 
     def propose(states, generator):
@@ -225,7 +237,8 @@ def test_metropolis_samples_follow_the_exact_chain():
 @pytest.mark.parametrize("block", [[0], [2], [0, 3], [1, 2, 3], [0, 1, 2, 3], []])
 def test_gibbs_update_is_the_conditional_distribution(block):
     log_target = normal(16, seed=4)
-    p, states = log_target.softmax(0), all_states(4)
+    p = log_target.softmax(0)
+    states = all_states(4)
     chain = gibbs_update(log_target, block)
     for x, following in itertools.product(range(16), repeat=2):
         outside = [unit for unit in range(4) if unit not in block]
@@ -241,10 +254,12 @@ def test_gibbs_update_is_the_conditional_distribution(block):
 
 def test_layer_by_layer_sweep_of_an_rbm_is_its_block_gibbs_chain(tiny_rbm):
     table = joint_log_table(tiny_rbm)  # [2^5, 2^4]
-    hidden, visible = range(5, 9), range(5)
+    hidden = range(5, 9)
+    visible = range(5)
     chain = gibbs_sweep(table.flatten(), [hidden, visible])
     close(chain.stationary, table.flatten().softmax(0))
-    v, h = all_states(5), all_states(4)
+    v = all_states(5)
+    h = all_states(4)
     given_v = bernoulli_table(tiny_rbm.hidden_probs(v), h)
     given_h = bernoulli_table(tiny_rbm.visible_probs(h), v)
     # (v, h) -> (v', h'): h' given v, then v' given h'
@@ -314,7 +329,8 @@ def tree(units, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_belief_propagation_is_exact_on_trees(seed):
-    couplings, biases = tree(8, seed), normal(8, seed=seed + 20)
+    couplings = tree(8, seed)
+    biases = normal(8, seed=seed + 20)
     result = loopy_belief_propagation(couplings, biases, tolerance=1e-13)
     assert result.converged
     assert (
@@ -324,7 +340,8 @@ def test_belief_propagation_is_exact_on_trees(seed):
 
 
 def test_belief_propagation_on_loops_is_close_for_weak_couplings_but_not_exact():
-    couplings, biases = symmetric(torch.ones(6, 6, dtype=torch.float64), 1) / 8, normal(6, seed=2)
+    couplings = symmetric(torch.ones(6, 6, dtype=torch.float64), 1) / 8
+    biases = normal(6, seed=2)
     result = loopy_belief_propagation(couplings, biases)
     error = (result.logits.sigmoid() - exact_marginals(couplings, biases)).abs().max()
     assert result.converged

@@ -24,7 +24,8 @@ V = all_states(4)
 
 
 def test_densities_by_the_definition():
-    pi, mu = MIXTURE.log_mixing_weights.exp(), torch.sigmoid(MIXTURE.logits)
+    pi = MIXTURE.log_mixing_weights.exp()
+    mu = torch.sigmoid(MIXTURE.logits)
     assert pi.sum().item() == pytest.approx(1, abs=1e-15)
     joint = pi * bernoulli_table(mu, V).T
     torch.testing.assert_close(MIXTURE.log_prob(V), joint.sum(1).log(), rtol=1e-13, atol=0)
@@ -42,9 +43,11 @@ def test_sample_frequencies():
 
 
 def test_one_step_by_the_definition():
-    data, smoothing = V[torch.tensor([0, 3, 3, 12, 15, 7])], 0.7
+    data = V[torch.tensor([0, 3, 3, 12, 15, 7])]
+    smoothing = 0.7
     improved, objective = _em_step(MIXTURE, data.to(torch.uint8), smoothing)
-    pi, mu = MIXTURE.log_mixing_weights.exp(), torch.sigmoid(MIXTURE.logits)
+    pi = MIXTURE.log_mixing_weights.exp()
+    mu = torch.sigmoid(MIXTURE.logits)
     joint = pi * bernoulli_table(mu, data).T
     share = joint / joint.sum(1, keepdim=True)
     count = share.sum(0)

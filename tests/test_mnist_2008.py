@@ -31,7 +31,8 @@ def test_numbers_are_those_that_matlab_documents():
 
 
 def test_a_stream_goes_on_from_one_call_to_the_next():
-    whole, stream = MatlabUniform(30).draw(500), MatlabUniform(30)
+    whole = MatlabUniform(30).draw(500)
+    stream = MatlabUniform(30)
     parts = [stream.draw(count) for count in (1, 0, 36, 463)]
     assert np.array_equal(np.concatenate(parts), whole)
     assert (whole > 0).all()
@@ -45,7 +46,9 @@ def few_images(monkeypatch):
     rng = np.random.default_rng(0)
 
     class Few:
-        name, image_shape, checksum = "mnist", (1, 3), "-"
+        name = "mnist"
+        image_shape = (1, 3)
+        checksum = "-"
 
     def images(count):
         pixels = rng.integers(0, 256, (count, 3)).astype(np.float32) / 255

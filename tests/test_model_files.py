@@ -34,9 +34,15 @@ from paperlib.errors import InputError
 from paperlib.models import DBM, DBN, RBM
 
 RNG = np.random.default_rng(1)
-D, M, K = 6, 4, 3
-W, B, A = RNG.normal(0, 1, (D, M)), RNG.normal(0, 0.5, D), RNG.normal(0, 0.5, M)
-W2, B2, A2 = RNG.normal(0, 1, (M, K)), RNG.normal(0, 0.5, M), RNG.normal(0, 0.5, K)
+D = 6
+M = 4
+K = 3
+W = RNG.normal(0, 1, (D, M))
+B = RNG.normal(0, 0.5, D)
+A = RNG.normal(0, 0.5, M)
+W2 = RNG.normal(0, 1, (M, K))
+B2 = RNG.normal(0, 0.5, M)
+A2 = RNG.normal(0, 0.5, K)
 SQUARE = RNG.normal(0, 1, (D, D))
 C = RNG.normal(0, 0.5, D)
 IMAGES = RNG.integers(0, 2, (40, D)).astype(np.uint8)
@@ -140,7 +146,8 @@ def test_random_files(tmp_path, seed):
     try:
         model = read_model(path, width=lambda: int(visible)).rbm
     except InputError as error:
-        model, refusal = None, str(error)
+        model = None
+        refusal = str(error)
     if model is None:
         assert (spoilt or not told, refusal.count("\n")) == (True, 0), refusal
         return
@@ -155,7 +162,8 @@ def test_random_files(tmp_path, seed):
 # ---- models and their files
 
 IN_SQUARE = RBM(SQUARE, B, C)
-NO_VISIBLE, NO_HIDDEN = RBM(W, np.zeros(D), A), RBM(W, B, np.zeros(M))
+NO_VISIBLE = RBM(W, np.zeros(D), A)
+NO_HIDDEN = RBM(W, B, np.zeros(M))
 DBN_ = DBN([MODEL, RBM(W2, B2, A2)])
 DBM_ = DBM(W, W2, B, A, A2)
 POTTS = {
@@ -171,7 +179,9 @@ ARRAYS = {model.called: {n: t.numpy() for n, t in model.tensors().items()} for m
 STACK = {f"rbm{n}.{key}": value for n, layer in enumerate(DBN_.layers, 1) for key, value in layer.tensors().items()}  # fmt: skip
 LAYERS = [{"vishid": W, "visbiases": B, "hidbiases": A}, {"vishid": W2, "visbiases": B2, "hidbiases": A2}]  # fmt: skip
 SKLEARN = BernoulliRBM(M)
-SKLEARN.components_, SKLEARN.intercept_visible_, SKLEARN.intercept_hidden_ = W.T, B, A
+SKLEARN.components_ = W.T
+SKLEARN.intercept_visible_ = B
+SKLEARN.intercept_hidden_ = A
 
 
 def cell(items):
@@ -296,7 +306,9 @@ def test_what_is_dropped_is_said(tmp_path, arrays, names, notes):
 
 def inside():
     matrix = np.zeros((D + 1, M + 1))
-    matrix[1:, 1:], matrix[1:, 0], matrix[0, 1:] = W, B, A
+    matrix[1:, 1:] = W
+    matrix[1:, 0] = B
+    matrix[0, 1:] = A
     return matrix
 
 
@@ -376,7 +388,8 @@ def test_refused(tmp_path, content, names, message):
 
 def followed(folder, content):
     """What comes of doing as the sentences say, word by word."""
-    said, names = [], ""
+    said = []
+    names = ""
     while names not in said:
         said.append(names)
         try:

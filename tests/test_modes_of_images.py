@@ -27,7 +27,8 @@ class Exclusive:
     """So many modes of so many pixels, which together have `mass` times that of the base."""
 
     def __init__(self, modes: int, pixels: int, mass: float, strength: float, rest: int) -> None:
-        self.modes, self.pixels = modes, pixels
+        self.modes = modes
+        self.pixels = pixels
         self.generator = seeded_generator(modes + pixels)
         own = modes * pixels
         bias = -strength / 2
@@ -89,7 +90,8 @@ KINDS = {
 @pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
 def test_modes_that_images_show_are_not_trusted(model):
     """The interval is narrow and wrong, since parallel tempering misses all modes alike."""
-    train, test = model.draws(500), model.draws(200)
+    train = model.draws(500)
+    test = model.draws(200)
     for seed in range(2):
         result = evaluate(
             model.rbm, test, train, steps=200, generator=seed, exact=False, progress=False
@@ -118,7 +120,8 @@ def test_modes_that_parallel_tempering_meets_are_trusted():
 
 def test_a_true_claim_is_consistent_where_images_show_modes_that_were_missed():
     model = KINDS["ten of 36 pixels"]
-    train, test = model.draws(500), model.draws(200)
+    train = model.draws(500)
+    test = model.draws(200)
     result = audit(
         model.rbm,
         test,

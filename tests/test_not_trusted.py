@@ -20,7 +20,8 @@ from boltzmann_likelihood.evaluation.report import (
 from boltzmann_likelihood.evaluation.result import Verdict
 from paperlib.numerics import seeded_generator
 
-TEST, TRAIN = draws(SMALL, 60, 2), draws(SMALL, 200, 3)
+TEST = draws(SMALL, 60, 2)
+TRAIN = draws(SMALL, 200, 3)
 NOTHING = [None, None]
 OPTIONS = {"steps": 160, "progress": False}
 

@@ -74,7 +74,8 @@ def test_every_number_says_what_its_cell_has():
 
 def test_another_last_digit_is_noticed_on_every_page():
     """But for cells that lie halfway between the two."""
-    unnoticed, tried = [], 0
+    unnoticed = []
+    tried = 0
     for page in PAGES:
         for _, link in links(page):
             digit = re.search(r"\d(?!.*\d)", link["words"])
@@ -240,7 +241,8 @@ def test_words_that_say_something_else(words, value):
 
 
 def test_a_share_in_per_cent_may_stand_before_its_sign():
-    share, nats = Cell(0.288, "fraction", "", ""), Cell(28.8, "nats", "", "")
+    share = Cell(0.288, "fraction", "", "")
+    nats = Cell(28.8, "nats", "", "")
     after = " to [58 %](../figures/derived.json#covered-10/value/1) of the runs"
     assert agrees("29", share, after)
     assert not agrees("29", share, " to 58 nats")

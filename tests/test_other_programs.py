@@ -25,7 +25,8 @@ from paperlib.storage import repository_root
 BOOK, FIGURES = (repository_root() / name for name in ("book", "figures"))
 PAGE = (BOOK / "from-other-programs.md").read_text()
 REPORT = (BOOK / "how-to-report.md").read_text()
-D, M = 8, 5
+D = 8
+M = 5
 
 
 def section(name):
@@ -60,7 +61,8 @@ def type_in(name, names=None):
 
 def test_pytorch(images):
     """A module whose weights lie as those of a `Linear` do; `test_model_files` has others."""
-    rbm, model = random_rbm(D, M, seed=1), torch.nn.Module()
+    rbm = random_rbm(D, M, seed=1)
+    model = torch.nn.Module()
     model.W = torch.nn.Parameter(rbm.weights.T.contiguous())
     model.v_bias = torch.nn.Parameter(rbm.visible_bias)
     model.h_bias = torch.nn.Parameter(rbm.hidden_bias)
@@ -96,7 +98,8 @@ def test_pydeep(images):
     names = {"np": np, "rbm": theirs, "test": images}
     type_in("PyDeep", names)
     ours = read_model("model.npz").rbm
-    v, h = all_states(D).numpy() - theirs.ov, all_states(M).numpy() - theirs.oh
+    v = all_states(D).numpy() - theirs.ov
+    h = all_states(M).numpy() - theirs.oh
     minus_energy = v @ theirs.bv.T + (h @ theirs.bh.T).T + v @ theirs.w @ h.T
     expected = -ours.energy(all_states(D)[:, None], all_states(M)[None]).numpy()
     np.testing.assert_allclose(minus_energy - names["log_z_offset"], expected, rtol=0, atol=1e-12)

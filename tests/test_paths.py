@@ -52,7 +52,8 @@ def test_small_steps_of_float32_add_up():
     """1,000 steps lose less than a thousandth of a nat; plain float32 differences lose ten times more."""
     rbm = random_rbm(50, 30, 25, scale=0.5)
     v = (torch.rand(40, 50, generator=seeded_generator(0)) < 0.5).double()
-    betas, sums = uniform_betas(1_000).tolist(), []
+    betas = uniform_betas(1_000).tolist()
+    sums = []
     for dtype in (torch.float32, torch.float64):
         path = BaseRatePath(rbm.to(dtype=dtype))
         state = path.state_at(v)
@@ -99,6 +100,7 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
 
 
 def test_the_dbm_path_counts_its_heating_steps():
-    path, told = path_of("DBM", *SIZES["narrow"]), []
+    path = path_of("DBM", *SIZES["narrow"])
+    told = []
     raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip
     assert sum(told) == 6 * 4 * path.reverse_passes

@@ -110,7 +110,8 @@ def test_draws_have_the_enumerated_frequencies(make):
 
 
 def test_a_wrong_distribution_would_be_noticed():
-    model, other = planted.ising_2d(3, 0.4), planted.ising_2d(3, 0.43)
+    model = planted.ising_2d(3, 0.4)
+    other = planted.ising_2d(3, 0.43)
     assert not are_draws_of(other.rbm, model.draws(20_000, seeded_generator(6)))
 
 
@@ -132,7 +133,8 @@ def test_kaufman_is_the_transfer_matrix(side, coupling):
 def test_own_factors_keep_their_weights():
     u = torch.tensor([[1, 0], [-2, 1], [0, 3], [1, 1]])
     w = torch.tensor([[0.3, -0.7], [1.1, 0.2], [1e-3, 0.0]])
-    b, a = torch.tensor([0.1, 0.2, -0.3, 0.0]), torch.tensor([0.5, -1.0, 0.0])
+    b = torch.tensor([0.1, 0.2, -0.3, 0.0])
+    a = torch.tensor([0.5, -1.0, 0.0])
     for dtype, error in ((torch.float32, 1e-6), (torch.float64, 1e-15)):
         model = planted.from_factors(u, w.double(), b, a, dtype)
         exact = u.double() @ w.double().T
@@ -297,7 +299,8 @@ def recomputed_blocks(rbm):
 def recomputed_mode(rbm):
     """The last hidden unit off, and on."""
     rbm = rbm.to(dtype=torch.float64)
-    weights, hidden_bias = rbm.weights[:, :-1], rbm.hidden_bias[:-1]
+    weights = rbm.weights[:, :-1]
+    hidden_bias = rbm.hidden_bias[:-1]
     off, on = (
         planted.from_components(RBM(weights, rbm.visible_bias + shift, hidden_bias)).log_z
         for shift in (0, rbm.weights[:, -1])

@@ -108,7 +108,8 @@ def test_pictures_are_the_images_in_a_grid():
     assert grey.shape == (2 * 65 + 1, 3 * 65 + 1)
     expected = (255 * (1 - frame)).round().view(5, 8, 8)
     for index in range(5):
-        top, left = index // 3 * 65 + 1, index % 3 * 65 + 1
+        top = index // 3 * 65 + 1
+        left = index % 3 * 65 + 1
         tile = grey[top : top + 64, left : left + 64]
         assert torch.equal(tile[::8, ::8], expected[index].long())
         assert torch.equal(tile, tile[::8, ::8].repeat_interleave(8, 0).repeat_interleave(8, 1))

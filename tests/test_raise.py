@@ -22,14 +22,17 @@ def test_data_from_the_model_lie_between_raise_and_ais():
         V, uniform_betas(2).tolist(), seeded_generator(0), lambda _: None
     )
     f0, f1, f2 = (walk.path.log_f(states, beta) for beta in (0.0, 0.5, 1.0))
-    first, second, target = walk.kernel(0.5), walk.kernel(1.0), f2.softmax(0)
+    first = walk.kernel(0.5)
+    second = walk.kernel(1.0)
+    target = f2.softmax(0)
     # axes: x_0, x_1, x_2
     forward = f0.softmax(0)[:, None, None] * first[:, :, None] * second[None]
     backward = first.T[:, :, None] * second.T[None]
     log_w = f2 - walk.path.log_z_start + (f1 - f2)[:, None] + (f0 - f1)[:, None, None]
     torch.testing.assert_close(forward, log_w.exp() * backward, rtol=1e-10, atol=0)
     r = target * backward
-    truth, low = (target * target.log()).sum(), (r * log_w).sum()
+    truth = (target * target.log()).sum()
+    low = (r * log_w).sum()
     high = (target * f2).sum() - (forward * (f2 - log_w)).sum()
     torch.testing.assert_close(truth - low, (r * (r / forward).log()).sum())
     torch.testing.assert_close(high - truth, (forward * (forward / r).log()).sum())
@@ -38,7 +41,8 @@ def test_data_from_the_model_lie_between_raise_and_ais():
 
 def test_standard_errors():
     """Over 200 repetitions the average scatters as the Monte Carlo error says: a chi-square with 199 degrees of freedom."""
-    betas, path = uniform_betas(10), BaseRatePath(RBM)
+    betas = uniform_betas(10)
+    path = BaseRatePath(RBM)
     estimates = [raise_log_prob(path, V, betas, 200, seeded_generator(s)) for s in range(200)]
     scatter = torch.tensor([e.mean for e in estimates]).var().item()
     predicted = torch.tensor([e.monte_carlo_std_error**2 for e in estimates]).mean().item()

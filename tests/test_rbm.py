@@ -52,14 +52,17 @@ def test_transposed_model_is_the_same_joint_distribution(tiny_rbm):
 
 def test_flipped_and_dead_hidden_units_move_ln_z_and_no_probability(tiny_rbm):
     """Unit 1 flipped, and a unit without weights beside the others: the same p(v), as chapter 1 derives it."""
-    weights, bias, sign = tiny_rbm.weights, tiny_rbm.hidden_bias, torch.tensor([1, -1, 1, 1])
+    weights = tiny_rbm.weights
+    bias = tiny_rbm.hidden_bias
+    sign = torch.tensor([1, -1, 1, 1])
     flipped = RBM(weights * sign, tiny_rbm.visible_bias + weights[:, 1], bias * sign)
     dead = RBM(
         torch.cat([weights, torch.zeros(5, 1)], 1),
         tiny_rbm.visible_bias,
         torch.cat([bias, torch.tensor([2.0])]),
     )
-    before, states = log_z(tiny_rbm), all_states(5)
+    before = log_z(tiny_rbm)
+    states = all_states(5)
     for model, moved in ((flipped, -bias[1].item()), (dead, math.log1p(math.exp(2)))):
         assert exact_log_z(model) - before == pytest.approx(moved)
         change = model.log_unnormalized(states) - tiny_rbm.log_unnormalized(states)
@@ -69,11 +72,14 @@ def test_flipped_and_dead_hidden_units_move_ln_z_and_no_probability(tiny_rbm):
 def test_gradient_of_the_likelihood_is_that_of_both_phases(tiny_rbm):
     names = ("weights", "visible_bias", "hidden_bias")
     free = [getattr(tiny_rbm, name).clone().requires_grad_() for name in names]
-    model, states, data = RBM(*free), all_states(5), all_states(5)[[3, 17]]
+    model = RBM(*free)
+    states = all_states(5)
+    data = all_states(5)[[3, 17]]
     log_p = model.log_unnormalized(data).mean() - model.log_unnormalized(states).logsumexp(0)
     found = torch.autograd.grad(log_p, free)
     p_v = joint_log_table(tiny_rbm).logsumexp(1).softmax(0)
-    seen, own = tiny_rbm.hidden_probs(data), tiny_rbm.hidden_probs(states)
+    seen = tiny_rbm.hidden_probs(data)
+    own = tiny_rbm.hidden_probs(states)
     expected = (
         data.T @ seen / 2 - states.T @ (p_v[:, None] * own),
         data.mean(0) - p_v @ states,

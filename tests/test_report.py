@@ -95,7 +95,8 @@ def beside(entry, row, entries=()):
     return compare(entry, entry.same_weights, Stored({"r": record}.get), entries)
 
 
-ONE, THREE = "interval_1_sigma", "interval_3_sigma"
+ONE = "interval_1_sigma"
+THREE = "interval_3_sigma"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,8 @@ def test_one_point_for_each_independent_estimate():
 
 
 def test_the_opening_tables_have_a_row_for_each_model_of_the_papers():
-    first, second = first_table(ROWS), second_table(ROWS)
+    first = first_table(ROWS)
+    second = second_table(ROWS)
     assert [row[0].split(",")[0] for row in first.rows] == [
         *("CD1(25)", "CD3(25)", "CD1(20)", "CD1(500)", "CD3(500)", "CD25(500)"),
         *("DBN-CD1", "DBN-CD3", "DBN-CD25"),

@@ -31,7 +31,8 @@ from paperlib.datasets import binary_images
 from paperlib.models import DBN
 from paperlib.numerics import seeded_generator
 
-TEST, TRAIN = draws(SMALL, 60, 2), draws(SMALL, 200, 3)
+TEST = draws(SMALL, 60, 2)
+TRAIN = draws(SMALL, 200, 3)
 # Standard error of the average over the test images.
 IMAGE_ERROR = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
 
@@ -121,7 +122,8 @@ def test_usual_steps_of_parallel_tempering(found):
 
 
 def test_quote_of_an_estimate(found):
-    line, average = quote(found), found.average
+    line = quote(found)
+    average = found.average
     low, high = average.interval
     assert line.startswith(
         f"To quote: {average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f} (parallel tempering, "
@@ -195,7 +197,8 @@ def test_within_is_rounded_up(nats, shown):
 @pytest.mark.parametrize(("errors", "said"), [(-3, True), (-1, False), (3, False)])
 def test_a_crossing_is_mentioned_where_it_exceeds_its_error(found, errors, said):
     best = found.runs[-1]
-    lower, error = best.bracket.lower.mean, best.bracket.gap_std_error
+    lower = best.bracket.lower.mean
+    error = best.bracket.gap_std_error
     crossed = replace(best.bracket, upper=lower + errors * error)
     runs = (*found.runs[:-1], replace(best, bracket=crossed))
     text = describe(replace(found, runs=runs))
@@ -323,7 +326,8 @@ def printed(result):
 def test_results_print_themselves():
     """With what was read from files, and as the command prints it."""
     np.save("grey.npy", np.load("t.npy") * 0.99)
-    model, other = read_model("m.npz"), read_model("other.npz")
+    model = read_model("m.npz")
+    other = read_model("other.npz")
     images = read_images("data", "grey.npy", 8, threshold=0.5)
     options = {"progress": False}
     line = "m.npz --data grey.npy --threshold 0.5"

@@ -388,7 +388,8 @@ print(os.environ.get("PAPERLIB_FIGURES"), made["command"], made["seed"], sep="\\
 
 def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch):
     monkeypatch.setenv(DEVICE, "cuda")
-    on_gpu, small = get_profile("paper"), get_profile("digits")
+    on_gpu = get_profile("paper")
+    small = get_profile("digits")
     assert (on_gpu.device, small.device) == ("cuda", "cpu")
     # a machine that tests run on may have no GPU: what is asked for reaches the estimators
     asked = []
@@ -413,8 +414,12 @@ class Shelf:
     """Chapters without content, `name: names of those that it reads`, and a runner that only notes what it starts."""
 
     def __init__(self, folder, monkeypatch, books):
-        self.log, self.running, self.failing, self.meet = [], set(), set(), None
-        self._lock, self._runs = threading.Lock(), itertools.count()
+        self.log = []
+        self.running = set()
+        self.failing = set()
+        self.meet = None
+        self._lock = threading.Lock()
+        self._runs = itertools.count()
         (folder / "book").mkdir()
         monkeypatch.setattr(runner.storage, "repository_root", lambda: folder)
         monkeypatch.setattr(runner, "_start", lambda arguments, environment: arguments)

@@ -44,18 +44,21 @@ class Alike:
     def __init__(self, steps: list[list[float]], flipped: bool) -> None:
         values = GRID * torch.tensor(steps, dtype=torch.float64)
         groups, kinds = values.shape
-        size, copies = WIDTH // groups, WIDTH // kinds
+        size = WIDTH // groups
+        copies = WIDTH // kinds
         weights = values.repeat_interleave(size, 0).repeat_interleave(copies, 1)
         hidden_bias = -weights.sum(0) / 2
         axes = [torch.arange(size + 1, dtype=torch.float64)] * groups
-        self.size, self.counts = size, torch.cartesian_prod(*axes).view(-1, groups)
+        self.size = size
+        self.counts = torch.cartesian_prod(*axes).view(-1, groups)
         ways = math.lgamma(size + 1) - (self.counts + 1).lgamma()
         ways -= (size - self.counts + 1).lgamma()
         inputs = self.counts @ values - size * values.sum(0) / 2
         masses = ways.sum(1) + copies * softplus(inputs).sum(1)
         on = self.counts.sum(1)
         # The bias at which both phases are as probable, by bisection.
-        low, high = -2 * weights.sum().item() / WIDTH, 0.0
+        low = -2 * weights.sum().item() / WIDTH
+        high = 0.0
         for _ in range(60):
             bias = (low + high) / 2
             self.log_masses = masses + bias * on

@@ -19,7 +19,8 @@ from paperlib.estimators import exact_log_z
 from paperlib.models import RBM
 from paperlib.numerics import all_states, seeded_generator
 
-WIDTH, SCALES = 4, 10.0 ** torch.arange(-3, 13).double()
+WIDTH = 4
+SCALES = 10.0 ** torch.arange(-3, 13).double()
 STATES = all_states(WIDTH)
 
 
@@ -39,7 +40,8 @@ class Known:
 
 def block_log_p(weights, visible, hidden):
     """ln p of all 16 states and ln Z of a block: sums are exact and rounded once, so that nothing is lost where large numbers cancel."""
-    terms, rest = [], []
+    terms = []
+    rest = []
     for v in STATES.tolist():
         heard = [w for w, on in zip(weights, v, strict=True) if on] + [hidden]
         total = math.fsum(heard)
@@ -72,14 +74,18 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
         of_weights, of_biases = (2.0, 1.0) if is_usual else (scale(), scale())
         weights, visible, hidden = of_weights * normal(WIDTH), of_biases * normal(WIDTH), of_biases * normal(1)  # fmt: skip
         if seed % 2:  # centred: each unit is on half of the time when the others are
-            visible, hidden = visible - weights / 2, hidden - weights.sum(0, keepdim=True) / 2
+            visible = visible - weights / 2
+            hidden = hidden - weights.sum(0, keepdim=True) / 2
         blocks.append([t.to(dtype).double() for t in (weights, visible, hidden)])
-    log_p, log_z, rows = torch.zeros(images).double(), [], []
+    log_p = torch.zeros(images).double()
+    log_z = []
+    rows = []
     for weights, visible, hidden in blocks:
         own, own_z = block_log_p(weights.tolist(), visible.tolist(), hidden.item())
         drawn = own.exp().multinomial(images, replacement=True, generator=generator)
         rows.append(STATES[drawn])
-        log_p, log_z = log_p + own[drawn], [*log_z, own_z]
+        log_p = log_p + own[drawn]
+        log_z = [*log_z, own_z]
     weights = torch.block_diag(*(block[0][:, None] for block in blocks))
     visible, hidden = (torch.cat([block[n] for block in blocks]) for n in (1, 2))
     if constant:
@@ -197,7 +203,8 @@ def test_what_is_evaluated_is_the_model_itself(bias, dtype):
     rbm = RBM(rbm.weights, visible, rbm.hidden_bias).to(dtype=dtype)
     log_p = joint_log_table(rbm).logsumexp(1)
     drawn = log_p.softmax(0).multinomial(40, replacement=True, generator=seeded_generator(1))
-    images, log_p = all_states(9)[drawn], log_p[drawn]
+    images = all_states(9)[drawn]
+    log_p = log_p[drawn]
     exact = evaluate(rbm, images)
     assert exact.exact.log_z == exact.known_log_z.value == exact_log_z(rbm)
     assert exact.exact.log_z == pytest.approx(log_z(rbm), rel=1e-14)
@@ -271,8 +278,10 @@ def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
 def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
     """One large weight leaves no digits of the others in 16 bits; a bias is added to the others as it is."""
     rbm = known(4, 30, torch.float64, usual=1.0).rbm
-    weights, visible = rbm.weights.clone(), rbm.visible_bias.clone()
-    weights[0, 0], visible[5] = weight, bias
+    weights = rbm.weights.clone()
+    visible = rbm.visible_bias.clone()
+    weights[0, 0] = weight
+    visible[5] = bias
     # images in which no unit is always on
     found = RBM(weights, visible, rbm.hidden_bias)
     assert chain_dtype(found) == (torch.float32 if enough else torch.float64)

@@ -26,7 +26,8 @@ PATH = BaseRatePath(PEAKED, BIAS)
 
 def test_a_schedule_that_a_pilot_finds_biases_nothing():
     """Each of many runs with a pilot of its own."""
-    runs, lengths = [], set()
+    runs = []
+    lengths = set()
     for seed in range(100):
         generator = seeded_generator(seed)
         betas = pilot_schedule(PATH, 20, generator).betas
@@ -38,7 +39,8 @@ def test_a_schedule_that_a_pilot_finds_biases_nothing():
 
 @EVERY_WALK
 def test_without_resampling_it_is_ais_on_every_backend(make, backend):
-    path, betas = make(backend).path, uniform_betas(7)
+    path = make(backend).path
+    betas = uniform_betas(7)
     never = annealed_smc(path, betas, 50, 1, backend.generator(2), threshold=0)
     same = ais(path, betas, 50, backend.generator(2))
     assert never.log_z == pytest.approx(same.log_z, abs=1e-12)
@@ -52,8 +54,11 @@ def test_intervals_cover_as_often_as_they_say(monkeypatch):
     # The search for it takes half of the time.
     monkeypatch.setattr(BaseRatePath, "log_z_lower_bound", lambda path, states: None)
     rbm = random_rbm(6, 4, seed=24, scale=2)
-    path, truth, runs = BaseRatePath(rbm), log_z(rbm), 250
-    levels, covered = (0.8, 0.95), torch.zeros(2)
+    path = BaseRatePath(rbm)
+    truth = log_z(rbm)
+    runs = 250
+    levels = (0.8, 0.95)
+    covered = torch.zeros(2)
     for seed in range(runs):
         generator = seeded_generator(seed)
         betas = pilot_schedule(path, 20, generator, 15).spread(6)
@@ -152,7 +157,8 @@ def test_the_pilot_takes_steps_of_the_set_size(path):
     log_weights = torch.zeros(1, 2_000, dtype=torch.float64)
     for (low, high), distance in zip(pairwise(pilot.betas), pilot.distances, strict=True):
         ratio = (path.log_f(state, high) - path.log_f(state, low))[None]
-        shares, u = log_weights.softmax(1), ratio.exp()
+        shares = log_weights.softmax(1)
+        u = ratio.exp()
         part = (shares * u).sum() ** 2 / (shares * u**2).sum()
         assert conditional_effective_part(log_weights, ratio) == pytest.approx(part.item())
         assert distance == pytest.approx(math.sqrt(-math.log(part)), rel=1e-3)

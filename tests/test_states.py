@@ -58,7 +58,8 @@ FORMS = {
     "lists": lambda v: v.tolist(),
 }
 V = all_states(4)[torch.tensor([0, 3, 5, 9, 14, 15])]
-H, H2 = all_states(3)[:6], all_states(2)[[0, 1, 2, 3, 0, 1]]
+H = all_states(3)[:6]
+H2 = all_states(2)[[0, 1, 2, 3, 0, 1]]
 RBM = random_rbm(4, 3, 1)
 DBN_ = DBN([RBM, random_rbm(3, 2, 2)])
 
@@ -192,7 +193,8 @@ def test_gradients_flow_through_states():
 
 @pytest.mark.parametrize("form", ["bytes", "integers", "numpy bytes", "lists"])
 def test_a_bracket_takes_numbers_of_vectors_in_any_form(form):
-    path, betas = BaseRatePath(RBM), uniform_betas(3)
+    path = BaseRatePath(RBM)
+    betas = uniform_betas(3)
     chosen = torch.tensor([4, 0, 2])
     above = ais(path, betas, 10, seed())
     below = raise_log_prob(path, V[chosen], betas, 4, seed())

@@ -43,7 +43,9 @@ from paperlib.numerics import seeded_generator
 from paperlib.resumable import Part, Work
 
 ARCHIVES = Path(__file__).parents[1] / "data" / "shards"
-LOWER, UPPER, OTHER = random_rbm(4, 3, 0), random_rbm(3, 2, 1), random_rbm(4, 3, 1)
+LOWER = random_rbm(4, 3, 0)
+UPPER = random_rbm(3, 2, 1)
+OTHER = random_rbm(4, 3, 1)
 PATH = BaseRatePath(LOWER)
 MOVED = BaseRatePath(LOWER, torch.ones(4))
 V = all_states(4)
@@ -372,7 +374,8 @@ def test_a_file_of_other_work_is_not_believed(tmp_path, name):
     found = kind(tmp_path / "own")
     kind(tmp_path / "other", **kind.changes[0])
     for own, other in zip(names(tmp_path / "own"), names(tmp_path / "other"), strict=True):
-        file, kept_there = tmp_path / "own" / own, (tmp_path / "other" / other).read_text()
+        file = tmp_path / "own" / own
+        kept_there = (tmp_path / "other" / other).read_text()
         whole = file.read_text()
         for not_ours in (kept_there, "[1]"):
             file.write_text(not_ours)
@@ -474,7 +477,9 @@ class Backwards(Executor):
     """Pickles what it is given, as other processes would get it; when so many tasks wait, it computes them, the last one first."""
 
     def __init__(self, count):
-        self.count, self.waiting, self.sent = count, [], 0
+        self.count = count
+        self.waiting = []
+        self.sent = 0
 
     def submit(self, function, /, *arguments):
         self.sent += 1
@@ -504,7 +509,8 @@ def processes():
 def test_any_workers_give_the_same_in_any_order_with_a_window_of_parts_ahead(
     tmp_path, monkeypatch, processes, name
 ):
-    kind, backwards = SHARDS[name], Backwards(3)
+    kind = SHARDS[name]
+    backwards = Backwards(3)
     monkeypatch.setattr(store, "_PARTS_AHEAD", 3)
     here = kind(tmp_path / "here")
     for folder, executor in (("backwards", backwards), ("processes", processes)):

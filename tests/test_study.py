@@ -128,7 +128,8 @@ def test_models_whose_answer_comes_from_long_runs(tmp_path, monkeypatch):
     cases = [FullSizeCase("small", "digits", "digits-cd1-12"), FullSizeCase("x", "mnist", "others")]
     rows = full_size_study(cases, {2: 2}, tmp_path, progress=False)
     assert [(row["model"], row["seed"]) for row in rows] == [("small", 0), ("small", 1)]
-    rbm, images = cases[0].make(), cases[0].images()[1]
+    rbm = cases[0].make()
+    images = cases[0].images()[1]
     exact = rbm.log_unnormalized(images).mean().item() - exact_log_z(rbm, progress=False)
     for row in rows:
         assert set(row) == set(load_result("evaluate-full-size", "paper")["columns"])

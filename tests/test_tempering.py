@@ -35,7 +35,8 @@ from paperlib.numerics import seeded_generator
 @THREE_WALKS
 def test_estimate_on_every_backend(make, backend):
     walk = make(backend)
-    path, truth = walk.path, walk.truth
+    path = walk.path
+    truth = walk.truth
     # The pretended GPU takes long over every operation, and there pilots are run for one problem
     # alone.
     budget = 1_300 if backend.on_gpu else 3_000
@@ -60,7 +61,9 @@ def test_estimate_on_every_backend(make, backend):
 def test_every_temperature_has_its_distribution(make, backend):
     """Replicas are independent, so that frequencies over them have binomial errors."""
     walk = make(backend)
-    path, count, generator = walk.path, 2_000, backend.generator(0)
+    path = walk.path
+    count = 2_000
+    generator = backend.generator(0)
     betas = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
     replicas = Replicas(path, betas, count, path.sample_start(3 * count, generator))
     for _ in range(12):
@@ -187,7 +190,8 @@ def test_intervals_cover_as_often_as_they_say():
     200 runs, made once, covered 192 times.
     """
     rbm = random_rbm(6, 5, seed=3)
-    truth, path = log_z(rbm), BaseRatePath(rbm)
+    truth = log_z(rbm)
+    path = BaseRatePath(rbm)
     covered = 0
     for seed in range(30):
         estimate = parallel_tempering(
@@ -202,7 +206,8 @@ def test_intervals_cover_as_often_as_they_say():
 def test_a_finished_run_can_be_made_longer(portions, backend):
     """It goes on where it stood: what was recorded stays, and all steps together give the enumerated ln Z."""
     walk = base_rates(backend)
-    path, exact = walk.path, walk.truth
+    path = walk.path
+    exact = walk.truth
     if backend.on_gpu:
         portions = [portion // 10 for portion in portions]
     generator = backend.generator(4)
@@ -211,7 +216,8 @@ def test_a_finished_run_can_be_made_longer(portions, backend):
     run = TemperingRun(path, plan, generator)
     while not run.finished:
         run.advance(lambda _: None)
-    before, spent = run.record().log_ratios.clone(), run.spent
+    before = run.record().log_ratios.clone()
+    spent = run.spent
     for portion in portions:
         run.extend(portion)
         assert not run.finished
@@ -283,7 +289,8 @@ def test_replicas_begin_with_the_chains_of_different_times(replicas, times):
     """Replicas that begin with the chains of one time have an error in common, which their differences do not show."""
     run = TemperingRun(Clock(), Plan(4_000, None, replicas, 100), seeded_generator(0))
     while not run.main:
-        steps_before, num_chains = run.spent, run.replicas.num_chains
+        steps_before = run.spent
+        num_chains = run.replicas.num_chains
         run.advance(lambda _: None)
     last_round = (run.spent - steps_before) / num_chains
     began = run.replicas.state[run.replicas.chain_at]
@@ -307,7 +314,8 @@ def test_error_of_a_series_with_memory():
     errors = []
     for seed in range(20):
         noise = torch.randn(2_000, 3, dtype=torch.float64, generator=seeded_generator(seed))
-        series, a = torch.zeros_like(noise), 0.9
+        series = torch.zeros_like(noise)
+        a = 0.9
         for step in range(1, len(noise)):
             series[step] = a * series[step - 1] + noise[step]
         errors.append(mean_error(series)[0])
@@ -318,7 +326,9 @@ def test_error_of_a_series_with_memory():
 
 def test_error_of_a_mean_over_batches_that_are_alike():
     """Chains hardly longer than their memory: the longest batches are still alike, and the error without that is a quarter too small."""
-    generator, steps, correlation = seeded_generator(1), [], 0.9
+    generator = seeded_generator(1)
+    steps = []
+    correlation = 0.9
     values = torch.randn(1_000, 2, generator=generator, dtype=torch.float64)
     for _ in range(100):
         fresh = torch.randn(1_000, 2, generator=generator, dtype=torch.float64)
@@ -344,8 +354,12 @@ class Ends:
 @pytest.mark.parametrize("every", [1, 5, 20])
 def test_noise_of_the_corrections_is_part_of_the_error(every):
     """Corrections are taken at some of the steps only, and their mean is as uncertain as their number says."""
-    steps, replicas, spread, generator = list(range(0, 400, every)), 4, 0.3, seeded_generator(2)
-    stated, totals = [], []
+    steps = list(range(0, 400, every))
+    replicas = 4
+    spread = 0.3
+    generator = seeded_generator(2)
+    stated = []
+    totals = []
     for _ in range(400):
         noise = torch.randn(len(steps), 2, replicas, generator=generator, dtype=torch.float64)
         log_ratios, series = _joined_estimate(Ends(400, replicas), steps, spread * noise, 0)
@@ -368,7 +382,8 @@ def test_share_of_steps_with_a_chain_from_the_start():
 
 
 def test_error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start(monkeypatch):
-    path, errors = BaseRatePath(random_rbm(4, 3, seed=21)), []
+    path = BaseRatePath(random_rbm(4, 3, seed=21))
+    errors = []
     for share in (1.0, 0.25, 0.0):
         monkeypatch.setattr(Record, "share_from_start", lambda self, first, share=share: share)
         estimate = parallel_tempering(path, 2_000, seeded_generator(1), check=False)
@@ -389,14 +404,16 @@ def test_burn_in_is_left_out():
 def doubts_of(ends, log_ratios, series, std_error=0.01, freedom=50.0, chain_steps=3_000):
     betas = torch.linspace(0, 1, log_ratios.shape[3], dtype=torch.float64)
     record = Record(betas, log_ratios, ends)
-    rates, trips = record.rejection_rates(), record.round_trips()
+    rates = record.rejection_rates()
+    trips = record.round_trips()
     return doubts.find_tempering_warnings(
         record, rates, trips, series, std_error, freedom, chain_steps
     )
 
 
 def test_warnings():
-    steps, replicas = 100, 4
+    steps = 100
+    replicas = 4
     coming_and_going = torch.arange(steps) % 2
     ends = torch.stack([coming_and_going, 1 - coming_and_going], 1)
     ends = ends[:, None].expand(-1, replicas, -1).int()
@@ -420,7 +437,8 @@ def test_warnings():
     (disagree,) = doubts_of(ends, ratios, apart)
     assert "Replicas disagree" in disagree
     drifting = series.clone()
-    drifting[:50], drifting[50:] = -0.05, 0.05
+    drifting[:50] = -0.05
+    drifting[50:] = 0.05
     (drifted,) = doubts_of(ends, ratios, drifting)
     assert "have not equilibrated" in drifted
     assert doubts_of(ends, ratios, drifting, std_error=0.05) == ()
@@ -434,7 +452,8 @@ def test_warnings():
 
 def test_a_proven_bound_is_compared_with(monkeypatch):
     walk = base_rates()
-    path, truth = walk.path, walk.truth
+    path = walk.path
+    truth = walk.truth
     monkeypatch.setattr(BaseRatePath, "log_z_lower_bound", lambda self, units: truth + 5)
     estimate = parallel_tempering(path, 1_500, seeded_generator(0), num_replicas=10)
     assert estimate.lower_bound == truth + 5
@@ -452,7 +471,8 @@ def test_a_model_that_is_its_start_is_exact():
 
 def test_log_z_at_every_temperature_is_that_of_enumeration():
     walk = base_rates()
-    path, truth = walk.path, walk.truth
+    path = walk.path
+    truth = walk.truth
     betas = [0, 0.3, 0.7, 1]
     estimate = parallel_tempering(path, 60_000, seeded_generator(2), betas=betas)
     assert estimate.betas.tolist() == betas

@@ -119,7 +119,8 @@ def test_average_of_a_dbn_is_chapter_tens():
 def test_papers_models_are_those_of_the_records():
     for profile, tables in brackets.TABLES.items():
         for record_name, table in tables.items():
-            record, models = load_result(record_name, profile), table.models
+            record = load_result(record_name, profile)
+            models = table.models
             assert [row["model"] for row in record["rows"]][: len(models)] == list(models)
             used = record["provenance"]["models"]
             assert set(models.values()) <= set(used)

@@ -38,7 +38,8 @@ def path_of(size, kind=BaseRatePath, dtype=torch.float32):
 @pytest.fixture
 def side_by_side(monkeypatch):
     """The numbers of parts into which replicas are divided, as they come."""
-    counts, divide = [], Replicas.divide
+    counts = []
+    divide = Replicas.divide
 
     def note(replicas, parts):
         divided = divide(replicas, parts)
@@ -71,7 +72,8 @@ def test_a_step_at_once_is_the_step_by_three_calls(
     for kind, prepared in ((BaseRatePath, 0), (BaseRatePath, 10**9), (ByVerbs, 0)):
         # the products by torch, or by adding rows
         monkeypatch.setattr(products, "_PREPARED", prepared)
-        path, generator = path_of(size, kind), seeded_generator(1)
+        path = path_of(size, kind)
+        generator = seeded_generator(1)
         assert path.divides_replicas == (kind is BaseRatePath)
         state = path.sample_start(replicas * temperatures, generator)
         walk = Replicas(path, betas, replicas, state)
@@ -96,8 +98,10 @@ def test_a_step_at_once_is_the_step_by_three_calls(
 @pytest.mark.parametrize("prepared", [0, 10**9])
 def test_several_steps_are_those_that_would_be_taken_one_by_one(size, prepared, monkeypatch):
     monkeypatch.setattr(products, "_PREPARED", prepared)
-    betas, path = torch.linspace(0, 1, 5, dtype=torch.float64), path_of(size)
-    walks, found = [], []
+    betas = torch.linspace(0, 1, 5, dtype=torch.float64)
+    path = path_of(size)
+    walks = []
+    found = []
     for counts in ([6], [1, 5], 6 * [1]):
         generator = seeded_generator(1)
         walk = Replicas(path, betas, 2, path.sample_start(10, generator))
@@ -113,14 +117,16 @@ def test_several_steps_are_those_that_would_be_taken_one_by_one(size, prepared, 
 
 @pytest.mark.parametrize("size", [(784, 100), WIDE, (7, 3)], ids="{0[0]}x{0[1]}".format)
 def test_parts_of_the_replicas_take_the_steps_of_the_whole(size):
-    path, generator = path_of(size), seeded_generator(1)
+    path = path_of(size)
+    generator = seeded_generator(1)
     betas = torch.linspace(0, 1, 5, dtype=torch.float64)
     whole = Replicas(path, betas, 7, path.sample_start(35, generator))
     for _ in range(3):
         parts = whole.divide(3)
         assert [part.num_replicas for part in parts] == [3, 2, 2]
         copies = [generator.clone_state() for _ in parts]
-        expected, found = [], []
+        expected = []
+        found = []
         for _ in range(4):
             expected.append((whole.step(generator), whole.ends()))
             steps = [part.step(copy) for part, copy in zip(parts, copies, strict=True)]
@@ -128,7 +134,8 @@ def test_parts_of_the_replicas_take_the_steps_of_the_whole(size):
         for one, two in zip(expected, found, strict=True):
             assert torch.equal(one[0], two[0])
             assert torch.equal(one[1], two[1])
-        chain_at, state = whole.chain_at, whole.state
+        chain_at = whole.chain_at
+        state = whole.state
         whole.join(parts)
         assert torch.equal(whole.chain_at, chain_at)
         assert torch.equal(whole.state.v, state.v)
@@ -200,9 +207,11 @@ def test_an_interrupted_run_goes_on_in_another_number_of_threads(
 @pytest.mark.parametrize("chain", [0, 10**6])
 def test_a_checkpoint_with_other_chains_is_refused(chain, tmp_path):
     """The compiled step would write where such a chain is not."""
-    file, run = tmp_path / "run.safetensors", partial(parallel_tempering, path_of((7, 3)), 1_000)
+    file = tmp_path / "run.safetensors"
+    run = partial(parallel_tempering, path_of((7, 3)), 1_000)
     run(seeded_generator(3), checkpoint=file)
-    tensors, metadata = read_safetensors(file), read_metadata(file)
+    tensors = read_safetensors(file)
+    metadata = read_metadata(file)
     tensors["chain_at"][0, :2] = chain
     file.unlink()
     write_safetensors(file, tensors, metadata)
@@ -212,7 +221,8 @@ def test_a_checkpoint_with_other_chains_is_refused(chain, tmp_path):
 
 def test_a_failure_in_one_thread_ends_the_others(threads, side_by_side):
     threads(2)
-    path, told = path_of(WIDE), []
+    path = path_of(WIDE)
+    told = []
     run = runs.TemperingRun(path, runs.Plan(10**6, None, 4, 10), seeded_generator(1))
     while not run.main:
         run.advance(lambda _: None)
@@ -241,7 +251,8 @@ def test_a_path_with_a_verb_of_its_own_is_walked_by_it(monkeypatch):
     betas = torch.tensor([0.0, 0.5, 1.0])
     walks = []
     for kind in (BaseRatePath, Frozen, Flat):
-        path, generator = path_of((7, 3), kind), seeded_generator(1)
+        path = path_of((7, 3), kind)
+        generator = seeded_generator(1)
         walk = Replicas(path, betas, 4, path.sample_start(12, generator))
         before = walk.state.v.clone()
         ratios = walk.step(generator)
@@ -260,7 +271,8 @@ def test_without_its_compiled_functions_a_step_goes_by_the_three_calls(monkeypat
 
 
 def test_states_of_other_chains_are_refused():
-    path, generator = path_of((7, 3)), seeded_generator(1)
+    path = path_of((7, 3))
+    generator = seeded_generator(1)
     betas = torch.tensor([0.0, 0.5, 1.0])
     walk = Replicas(path, betas, 2, path.sample_start(5, generator))
     with pytest.raises(InputError, match=r"expected inputs of shape \[6, 3\], got \[5, 3\]"):

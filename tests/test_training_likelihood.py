@@ -32,7 +32,8 @@ from paperlib.estimators import exact_hidden_samples
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 
-D, M = 7, 4
+D = 7
+M = 4
 FINAL = random_rbm(D, M, seed=3)
 
 
@@ -105,7 +106,8 @@ LAST = PLANTED[-1]
 TWIN = RBM(LAST.rbm.weights, LAST.rbm.visible_bias, LAST.rbm.hidden_bias + 1e-4)
 WIDE = [each.rbm for each in PLANTED] + [TWIN]
 IMAGES = LAST.draws(100, seeded_generator(5))
-STEPS, TEMPERING_STEPS = 512, 40_000
+STEPS = 512
+TEMPERING_STEPS = 40_000
 
 
 @cache

@@ -33,7 +33,9 @@ def moved(path, beta, moves):
 def test_target_has_two_bumps_of_unequal_mass():
     path = TwoBumpPath(moves=1)
     p = density(path, 1.0)
-    left, middle, right = p[:25].sum(), p[25:31].sum(), p[31:].sum()
+    left = p[:25].sum()
+    middle = p[25:31].sum()
+    right = p[31:].sum()
     assert middle < 0.02 < left
     assert middle < 0.02 < right
     assert path.log_z == pytest.approx(path.log_f(torch.arange(PLACES), 1.0).logsumexp(0).item())

@@ -98,7 +98,8 @@ def test_the_rule_that_is_counted_is_the_library_s(freedoms):
 
 
 def test_arithmetic():
-    a, b = Uncertain(3.0, 0.3, 9), Uncertain(1.0, 0.4, 20)
+    a = Uncertain(3.0, 0.3, 9)
+    b = Uncertain(1.0, 0.4, 20)
     assert a - b == Uncertain(2.0, 0.5, 15)
     assert (a + b).value == 4
     assert -a == Uncertain(-3.0, 0.3, 9)

@@ -72,9 +72,12 @@ def test_bound_is_equation_19_36_and_the_sum_over_states():
     bound = MODEL.lower_bound(V, means)
     enumerated = evidence_lower_bound(MODEL.log_joint_table(V), factorial_log_probs(means, H))
     torch.testing.assert_close(bound, enumerated, rtol=0, atol=1e-12)
-    w, b, beta = MODEL.weights, MODEL.hidden_bias, MODEL.precision
+    w = MODEL.weights
+    b = MODEL.hidden_bias
+    beta = MODEL.precision
     for n in range(6):  # the sums as they are printed
-        m, v = means[n], V[n]
+        m = means[n]
+        v = V[n]
         printed = sum(
             m[i] * (torch.sigmoid(b[i]).log() - m[i].log())
             + (1 - m[i]) * (torch.sigmoid(-b[i]).log() - (1 - m[i]).log())

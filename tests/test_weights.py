@@ -40,7 +40,8 @@ def assert_same_average(first, second):
 
 
 def test_whole_weights_are_repeated_rows():
-    weighted, repeated = evaluate(SMALL, ROWS, weights=WEIGHTS), evaluate(SMALL, REPEATED)
+    weighted = evaluate(SMALL, ROWS, weights=WEIGHTS)
+    repeated = evaluate(SMALL, REPEATED)
     assert weighted.exact.test == pytest.approx(repeated.exact.test, abs=1e-12)
     assert weighted.exact.test_std_error == pytest.approx(repeated.exact.test_std_error, rel=1e-9)
     assert_same_average(weighted.average, repeated.average)
@@ -63,8 +64,10 @@ def test_bracket_with_every_row_chosen():
 
     Without noise, as of two equal chains, it has no error; one chain cannot tell.
     """
-    log_p, kept = SMALL.log_unnormalized(ROWS), WEIGHTS > 0
-    log_p, weights = log_p[kept], WEIGHTS[kept]
+    log_p = SMALL.log_unnormalized(ROWS)
+    kept = WEIGHTS > 0
+    log_p = log_p[kept]
+    weights = WEIGHTS[kept]
     above = PartitionEstimate(
         torch.full((50,), log_z(SMALL), dtype=torch.float64), torch.zeros(50, 8)
     )

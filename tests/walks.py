@@ -148,9 +148,11 @@ def base_rates(backend=FLOAT64, visible=4, hidden=3):
 
 def pair(backend=FLOAT64, visible=4, hidden=3):
     """To a model from one with fewer hidden units, with exact draws of the first."""
-    rbm_a, rbm_b = random_rbm(visible, hidden - 1, seed=22), random_rbm(visible, hidden, seed=23)
+    rbm_a = random_rbm(visible, hidden - 1, seed=22)
+    rbm_b = random_rbm(visible, hidden, seed=23)
     below = joint_log_table(rbm_a).logsumexp(1)
-    states, log_start = all_states(visible), below.log_softmax(0)
+    states = all_states(visible)
+    log_start = below.log_softmax(0)
 
     def sample_a(num_chains, generator):
         return states[draw_states(log_start, num_chains, generator)]

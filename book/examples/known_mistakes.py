@@ -70,7 +70,8 @@ def tempering(rbm: RBM, mistake: str = "", num_replicas: int = 100) -> float:
     generator = seeded_generator(0)
     betas = torch.linspace(0, 1, 17).double()
     start = torch.ones(num_replicas, len(betas), rbm.num_visible)
-    v, ratios = draw(0.5 * start, generator), []
+    v = draw(0.5 * start, generator)
+    ratios = []
 
     def log_ratio(v: Tensor, low: Tensor, high: Tensor) -> Tensor:
         return log_f(rbm, v, high, high) - log_f(rbm, v, low, low)
@@ -78,7 +79,8 @@ def tempering(rbm: RBM, mistake: str = "", num_replicas: int = 100) -> float:
     for step in range(800):
         v = gibbs_step(rbm, v, betas[:, None], generator)
         for k, (low, high) in enumerate(pairwise(betas)):
-            x, y = v[:, k], v[:, k + 1]
+            x = v[:, k]
+            y = v[:, k + 1]
             log_accept = log_ratio(x, low, high) - log_ratio(y, low, high)
             if mistake == "swaps by the free energy at 1":
                 # minus the free energies; but ln f at beta is not beta times ln f at 1
@@ -86,7 +88,8 @@ def tempering(rbm: RBM, mistake: str = "", num_replicas: int = 100) -> float:
                 difference = log_f(rbm, x, one, one) - log_f(rbm, y, one, one)
                 log_accept = (high - low) * difference
             accepted = draw(log_accept.exp().clamp(max=1), generator)[:, None]
-            v[:, k], v[:, k + 1] = x.lerp(y, accepted), y.lerp(x, accepted)
+            v[:, k] = x.lerp(y, accepted)
+            v[:, k + 1] = y.lerp(x, accepted)
         if step >= 400:
             up = log_ratio(v[:, :-1], betas[:-1], betas[1:])
             ratios.append([up, -log_ratio(v[:, 1:], betas[:-1], betas[1:])])

@@ -329,7 +329,8 @@ def compare(
     models = {"model": first, "second": second}
     require_files(job, models)
     files = job.read_models(models)
-    one, other = files.models["model"], files.models["second"]
+    one = files.models["model"]
+    other = files.models["second"]
     if one.spin_visible != other.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
     _say_origin("Model", "model", files)

@@ -301,7 +301,8 @@ class Job:
 
 def _tried(*readers: Callable[[], _Read]) -> tuple[list[_Read], list[InputError]]:
     """What these functions read, and the errors of those that could not."""
-    found, wrong = [], []
+    found = []
+    wrong = []
     for reader in readers:
         try:
             found.append(reader())

@@ -91,7 +91,8 @@ class DBMPath(BaseRatePath):
         return self._dbm.num_visible
 
     def _arguments(self) -> tuple[Any, ...]:
-        bias, width = self._visible_bias_a, self.num_visible
+        bias = self._visible_bias_a
+        width = self.num_visible
         return self._dbm, bias[:width], bias[width:]
 
     def begin_reverse(

@@ -182,7 +182,9 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def select(self, state: VisibleState, index: Tensor) -> VisibleState:
         """The state of the chains with these indices, without the memory of last products, which the other chains share."""
-        v, inputs, sums = state.v[index], state.hidden_input[index], state.bias_difference[index]
+        v = state.v[index]
+        inputs = state.hidden_input[index]
+        sums = state.bias_difference[index]
         return VisibleState(v, inputs, sums)
 
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
@@ -198,7 +200,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         quarters = torch.arange(chains).view(4, -1)
         divided = []
         for places in torch.arange(chains // 4).tensor_split(parts):
-            index, first = quarters[:, places].flatten(), int(places[0])
+            index = quarters[:, places].flatten()
+            first = int(places[0])
             divided.append((index, replace(self.select(state, index), first=first)))
         return divided
 
@@ -215,7 +218,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
             raise InputError(
                 f"state: expected a VisibleState of this path, got {type(state).__name__}"
             )
-        (visible, hidden), chains = self._widths, state.bias_difference.shape[0]
+        (visible, hidden) = self._widths
+        chains = state.bias_difference.shape[0]
         if state.v.shape != (chains, visible) or state.hidden_input.shape != (chains, hidden):
             raise InputError(
                 f"state: expected {visible} units with {hidden} inputs for each of {chains} chains, got shapes "
@@ -440,7 +444,8 @@ class RBMPairPath(RBMInterpolation):
                     f"rbm_b: expected {name} {getattr(rbm_a, name)} as in rbm_a, got {getattr(rbm_b, name)}"
                 )
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
-        self._rbm_a, self._sample_a = rbm_a, sample_a
+        self._rbm_a = rbm_a
+        self._sample_a = sample_a
         self._burn_in = require_count("burn_in", burn_in)
 
     def _arguments(self) -> tuple[Any, ...]:

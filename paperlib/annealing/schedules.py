@@ -91,7 +91,8 @@ def check_betas(betas: object) -> Tensor:
             f"betas: expected at least two numbers in one dimension, got shape {list(schedule.shape)}"
         )
     require_finite("betas", schedule)
-    first, last = schedule[0].item(), schedule[-1].item()
+    first = schedule[0].item()
+    last = schedule[-1].item()
     if first != 0 or last != 1:
         raise InputError(
             f"betas: expected to run from 0 to 1, got {first:g} first and {last:g} last"

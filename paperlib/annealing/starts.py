@@ -25,7 +25,8 @@ from paperlib.validation import as_float_tensor, blocks, require_shape
 _MEAN_FIELD_IMAGES = 5_000
 # Rows on which the path of a model is compared with the model, and how far the two may be apart, in
 # nats.
-_FEW_ROWS, _SAME = 8, 1e-4
+_FEW_ROWS = 8
+_SAME = 1e-4
 _HIGHEST_RATE = 1 - 1e-4
 # The lowest mean of a pixel at a start from mean field, which is overconfident.
 _LOWEST_MEAN = 1e-3

@@ -22,7 +22,8 @@ NOTICE = (
     "along with a note saying that the original programs are available from our web page, www.cs.toronto.edu/~rsalakhu/rbm_ais.html."
 )
 
-_CALLED, _NAME = "CD25(500)", "mnistvh_CD25.mat"
+_CALLED = "CD25(500)"
+_NAME = "mnistvh_CD25.mat"
 _SHA256 = "264d0e1b8b54162efc886ad596408316ded23664eb8858f8a3ff280d31fb491d"
 _URL = "http://www.cs.toronto.edu/~rsalakhu/code_AIS/"
 

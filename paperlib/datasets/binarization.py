@@ -66,7 +66,8 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
     for block, drawn in zip(blocks(images), blocks(result), strict=True):
         intensities = as_float_tensor("images", block).cpu() / white
         require_finite("images", intensities)
-        low, high = float(intensities.min()), float(intensities.max())
+        low = float(intensities.min())
+        high = float(intensities.max())
         if low < 0 or high > 1:
             raise InputError(
                 f"images: expected intensities in [0, 1], got values from {low:g} to {high:g}"
@@ -78,11 +79,13 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
 
 def pixel_means(images: Tensor, weights: Tensor | None = None) -> Tensor:
     """Mean of each pixel over images [N, D] in [0, 1], weighted where weights [N] are given; float64 [D]."""
-    total, start = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device), 0
+    total = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device)
+    start = 0
     for block in blocks(images):
         intensities = as_float_tensor("train", block)
         require_finite("train", intensities)
-        low, high = float(intensities.min()), float(intensities.max())
+        low = float(intensities.min())
+        high = float(intensities.max())
         if low < 0 or high > 1:
             raise InputError(f"train: expected values in [0, 1], got {low:g} to {high:g}")
         if weights is None:
@@ -152,7 +155,8 @@ def base_rate_bias(
     count = 1 + pseudo_on + pseudo_off
     frequency = (means + pseudo_on) / count
     frequency[frequency >= 1] = 1 - pseudo_on / count
-    always, never = int((frequency >= 1).sum()), int((frequency <= 0).sum())
+    always = int((frequency >= 1).sum())
+    never = int((frequency <= 0).sum())
     if always or never:
         raise InputError(
             "pseudo_on, pseudo_off: expected smoothing that keeps every frequency between 0 and 1, but "

@@ -14,7 +14,8 @@ from paperlib.datasets.omniglot import load_omniglot
 from paperlib.errors import InputError
 
 # Seeds of the one fixed binarisation of every data set.
-TRAIN_BINARIZATION_SEED, TEST_BINARIZATION_SEED = 2008, 2015
+TRAIN_BINARIZATION_SEED = 2008
+TEST_BINARIZATION_SEED = 2015
 
 
 #: The data sets by the names that recipes and profiles give them. A new one needs its loader and a line here.

@@ -10,7 +10,8 @@ from paperlib.datasets.images import ImageDataset
 from paperlib.numerics import seeded_generator
 from paperlib.torch_settings import plain_torch
 
-_TEST_FRACTION, _SPLIT_SEED = 0.2, 0
+_TEST_FRACTION = 0.2
+_SPLIT_SEED = 0
 
 
 @plain_torch()
@@ -31,7 +32,8 @@ def load_digits() -> ImageDataset:
     images = torch.from_numpy(pixels.astype(np.float32) / 16)  # intensities are 0 ... 16
     labels = torch.from_numpy(digits.astype(np.int64))
     order = torch.randperm(count, generator=seeded_generator(_SPLIT_SEED))
-    train, test = order[num_test:], order[:num_test]
+    train = order[num_test:]
+    test = order[:num_test]
     return ImageDataset(
         "digits",
         images[train],

@@ -44,7 +44,8 @@ def load_mnist(url: str | None = None) -> ImageDataset:
         left in the cache.
     """
     contents = {name: _mnist_file(name, url or _MNIST_URL) for name in _MNIST_SHA256}
-    images, labels = {}, {}
+    images = {}
+    labels = {}
     for split in ("train", "t10k"):
         # An IDX file is a header (16 bytes for images, 8 for labels) and then one byte per value.
         pixels = np.frombuffer(contents[f"{split}-images-idx3-ubyte"], np.uint8, offset=16)

@@ -26,7 +26,8 @@ _SHA256 = {
     "test": "37b73bafad592c26d7efb96914ff372703d242db503569f16f42c6299e301f02",
 }
 # The states in which the release puts MATLAB's generator before ordering and before binarising.
-_ORDER_STATE, _BINARIZATION_STATE = 0, 30
+_ORDER_STATE = 0
+_BINARIZATION_STATE = 30
 _MINIBATCH = 100
 
 

@@ -21,7 +21,8 @@ from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
 from paperlib.torch_settings import plain_torch
 
-_NUM_TRAIN, _NUM_TEST = 24_345, 8_070
+_NUM_TRAIN = 24_345
+_NUM_TEST = 8_070
 _SPLIT_SEED = 2015
 _CHARDATA_MD5 = "21ecaf34373511aa7691cf2e0802aa3d"
 _ORIGINALS_SHA256 = {
@@ -92,7 +93,8 @@ def _from_originals(folder: Path) -> ImageDataset:
     characters = torch.arange(len(drawings)).repeat_interleave(drawings.shape[1])
     small = torch.cat([_shrink(torch.from_numpy(~block)) for block in drawings])
     order = torch.randperm(len(small), generator=seeded_generator(_SPLIT_SEED))
-    train, test = order[:_NUM_TRAIN], order[_NUM_TRAIN : _NUM_TRAIN + _NUM_TEST]
+    train = order[:_NUM_TRAIN]
+    test = order[_NUM_TRAIN : _NUM_TRAIN + _NUM_TEST]
     return ImageDataset(
         "omniglot (from the originals)",
         small[train],
@@ -106,9 +108,11 @@ def _from_originals(folder: Path) -> ImageDataset:
 
 def _shrink(ink: Tensor) -> Tensor:
     """Area averages, [N, 105, 105] to [N, 784]: 28 pixels a side, each of 3.75 originals, with those on the borders shared."""
-    size, original = 28, ink.shape[-1]
+    size = 28
+    original = ink.shape[-1]
     edges = torch.arange(size + 1, dtype=torch.float64) * original / size
-    left, right = edges[:-1, None], edges[1:, None]
+    left = edges[:-1, None]
+    right = edges[1:, None]
     position = torch.arange(original, dtype=torch.float64)
     overlap = (torch.minimum(right, position + 1) - torch.maximum(left, position)).clamp(min=0)
     weights = (overlap * size / original).float()  # [28, 105], rows add up to 1

@@ -39,7 +39,8 @@ _MAX_STEPS = 200
 # the model's draws decide nothing.
 _MOST = 10.0
 # In nats: how far beyond all images the bound is searched, and how exactly.
-_FAR, _EXACT = 10.0, 1e-6
+_FAR = 10.0
+_EXACT = 1e-6
 
 
 def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
@@ -143,7 +144,8 @@ def upper_bound_from_reached(
         ratios = (log_z - log_ratios).clamp(max=math.log(_MOST)).exp()
         return (powers * ((1 + ratios) / 2).log()).sum().item()
 
-    low, high = log_ratios.min().item() - _FAR, log_ratios.max().item() + _FAR
+    low = log_ratios.min().item() - _FAR
+    high = log_ratios.max().item() + _FAR
     if log_wealth(high) <= -math.log(chance):
         return math.inf
     while high - low > _EXACT:

@@ -166,7 +166,8 @@ def control_variate_mean(
     y = parameter("y", y if below is None else below.log_prob, [None], DOUBLE)
     x_batch = parameter("x_batch", x_batch, [len(y)], DOUBLE)
     x_all = parameter("x_all", x_all, [None], DOUBLE)
-    count, total = len(y), len(x_all)
+    count = len(y)
+    total = len(x_all)
     fitted = alpha is None
     if not 2 <= count <= total:
         raise InputError(
@@ -187,7 +188,8 @@ def control_variate_mean(
     of_batch = _positive("batch_weights", batch_weights, count)
     of_all = _positive("all_weights", all_weights, total)
     if of_all is None:
-        independent, x_variance = total, x_all.var().item()
+        independent = total
+        x_variance = x_all.var().item()
     else:
         independent = of_all.sum().item()
         x_variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()

@@ -248,7 +248,8 @@ def csl_run(
     identity = (
         f"{identity_of('csl', *walk, device)} {num_steps} {seed} {tensors_checksum([vectors])}"
     )
-    task, steps = partial(_gibbs, vectors, size, num_steps), size * num_steps
+    task = partial(_gibbs, vectors, size, num_steps)
+    steps = size * num_steps
 
     def join(shards: list[dict[str, Tensor]]) -> CSLEstimate:
         # All shards have as many states.

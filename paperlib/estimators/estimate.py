@@ -19,7 +19,8 @@ from paperlib.uncertain import Uncertain
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in
 # `.warnings`.
-_WIDTH, _MOST_WARNINGS = 88, 3
+_WIDTH = 88
+_MOST_WARNINGS = 3
 MORE_STEPS = "use more betas, or more chains"
 UNIFORM_START = (
     "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "

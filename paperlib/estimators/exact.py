@@ -31,7 +31,8 @@ from paperlib.validation import require_count
 _GROUP = 3  # binary units per matrix product: 2 and 4 are slower
 _MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
 # 1 MiB of running products: fits a core's second-level cache
-_BLOCK_ROWS, _BLOCK_COLUMNS = 256, 512
+_BLOCK_ROWS = 256
+_BLOCK_COLUMNS = 512
 
 
 @plain_torch(gradients=False)
@@ -158,11 +159,13 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
     count = rbm.num_hidden
     halves = []
     for part in (slice(0, count // 2), slice(count // 2, count)):
-        weights, bias = rbm.weights[:, part], rbm.hidden_bias[part]
+        weights = rbm.weights[:, part]
+        bias = rbm.hidden_bias[part]
         states = bits(torch.arange(2 ** len(bias), device=bias.device), len(bias)).to(bias.dtype)
         halves.append(_Half(states, states @ bias, states @ weights.T))
     left, right = halves
-    left_table, right_table = left.log_table + rbm.visible_bias, right.log_table
+    left_table = left.log_table + rbm.visible_bias
+    right_table = right.log_table
     shift = (left_table.amax(0) - right_table.amax(0)) / 2
     return replace(left, log_table=left_table - shift), replace(
         right, log_table=right_table + shift
@@ -181,7 +184,8 @@ def _map_log_masses(
     slow = torch.ones(rbm.num_visible, dtype=torch.bool, device=fast.device)
     slow[fast] = False
     slow_units = torch.nonzero(slow).flatten().tolist()
-    left_products, right_products = left.products(fast), right.products(fast)
+    left_products = left.products(fast)
+    right_products = right.products(fast)
     right_products = right_products.transpose(1, 2).contiguous()
     bounds = largest[fast].view(-1, _GROUP).sum(1).tolist()
 
@@ -194,7 +198,8 @@ def _map_log_masses(
             for unit in slow_units:
                 log_factor = left.log_table[rows, None, unit] + right.log_table[None, columns, unit]
                 log_mass += softplus(log_factor)
-            product, factor = torch.ones_like(log_mass), torch.empty_like(log_mass)
+            product = torch.ones_like(log_mass)
+            factor = torch.empty_like(log_mass)
             bound = 0.0
             for number, group_bound in enumerate(bounds):
                 bound += group_bound

@@ -196,7 +196,8 @@ def raise_log_prob(
     require_path(path).require_way_back()
     vectors = as_binary("v", v, path.num_visible)
     generator = resolve_generator(generator, path.device)
-    total, title = len(vectors) * num_chains, f"RAISE, {len(vectors)} vectors"
+    total = len(vectors) * num_chains
+    title = f"RAISE, {len(vectors)} vectors"
     steps = (len(schedule) - 1) * path.reverse_passes
     with step_bar(total * steps, title, False if on_step else progress) as bar:
         tell = bar.update if on_step is None else on_step

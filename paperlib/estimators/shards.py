@@ -102,7 +102,8 @@ def ais_run(
     device = device_of(path.device, device)
     size = chains_per_shard(device)
     identity = f"{identity_of('ais', path, schedule, device)} {seed}"
-    task, steps = partial(_walk_forward, size), size * (len(schedule) - 1)
+    task = partial(_walk_forward, size)
+    steps = size * (len(schedule) - 1)
 
     def join(shards: list[dict[str, Tensor]]) -> PartitionEstimate:
         log_weights, visible = (

@@ -14,9 +14,12 @@ import torch
 
 # Layers with fewer units are narrow.
 WIDE = 128
-_WIDE_CHAINS, _NARROW_CHAINS, _GPU_CHAINS = 100, 500, 20_000
+_WIDE_CHAINS = 100
+_NARROW_CHAINS = 500
+_GPU_CHAINS = 20_000
 # With this many chains together a step costs least per chain, and losing a shard loses little work.
-_SHARD_CHAINS, _GPU_SHARD_CHAINS = 100, 5_000
+_SHARD_CHAINS = 100
+_GPU_SHARD_CHAINS = 5_000
 
 
 def chains_per_block(num_units: int, device: torch.device) -> int:

@@ -25,7 +25,8 @@ from paperlib.errors import InputError
 from paperlib.torch_settings import plain_torch
 
 VARIABLE = "PAPERLIB_KERNELS"
-FAST, REFERENCE = "fast", "reference"
+FAST = "fast"
+REFERENCE = "reference"
 # Which of the two walks of the comparison this thread is taking, if any.
 _compared: ContextVar[str | None] = ContextVar("compared", default=None)
 # How far sums in float32 may differ between the two, relatively and absolutely.
@@ -146,7 +147,8 @@ _library = cache(ctypes.CDLL)
 
 def _tensor(library: ctypes.CDLL, matrix: np.ndarray) -> ctypes.c_void_p:
     """A tensor with the memory of a matrix."""
-    tensor, pair = ctypes.c_void_p(), ctypes.c_int64 * 2
+    tensor = ctypes.c_void_p()
+    pair = ctypes.c_int64 * 2
     strides = pair(*(stride // matrix.itemsize for stride in matrix.strides))
     failed = library.aoti_torch_create_tensor_from_blob(
         ctypes.c_void_p(matrix.ctypes.data), ctypes.c_int64(2), pair(*matrix.shape), strides,

@@ -90,13 +90,19 @@ def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
     # 64-bit numbers of which only the lower halves count, so that nothing has to be widened before,
     # or narrowed after, each product.
     low = uint64(0xFFFFFFFF)
-    a, b, c, d = uint64(counter), uint64(0), uint64(0), uint64(0)
-    key_a, key_c = uint64(key_low), uint64(key_high)
+    a = uint64(counter)
+    b = uint64(0)
+    c = uint64(0)
+    d = uint64(0)
+    key_a = uint64(key_low)
+    key_c = uint64(key_high)
     for _ in range(10):
         product_a = uint64(0xD2511F53) * (a & low)
         product_c = uint64(0xCD9E8D57) * (c & low)
-        a, b = (product_c >> uint64(32)) ^ b ^ key_a, product_c
-        c, d = (product_a >> uint64(32)) ^ d ^ key_c, product_a
+        a = (product_c >> uint64(32)) ^ b ^ key_a
+        b = product_c
+        c = (product_a >> uint64(32)) ^ d ^ key_c
+        d = product_a
         key_a += uint64(0x9E3779B9)
         key_c += uint64(0xBB67AE85)
     return uint32(a), uint32(b), uint32(c), uint32(d)
@@ -149,7 +155,8 @@ def draw_bits(
     They are the places from `start` on of a whole of `total`, see `paperlib.kernels.reference`.
     Counters run from `first`.
     """
-    quarter, stop = total // 4, start + out.size
+    quarter = total // 4
+    stop = start + out.size
     numbers = np.empty((4, _COUNTERS_AT_A_TIME), np.uint32)
     for begin in range(0, quarter, _COUNTERS_AT_A_TIME):
         end = min(begin + _COUNTERS_AT_A_TIME, quarter)
@@ -160,12 +167,17 @@ def draw_bits(
             continue
         for i in range(end - begin):
             a, b, c, d = philox(first + begin + i, key_low, key_high)
-            numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i] = a, b, c, d
+            numbers[0, i] = a
+            numbers[1, i] = b
+            numbers[2, i] = c
+            numbers[3, i] = d
         for k in range(4):
             place = k * quarter + begin
-            low, high = max(place, start), min(k * quarter + end, stop)
+            low = max(place, start)
+            high = min(k * quarter + end, stop)
             if low < high:
-                own, given = numbers[k, low - place :], logits[low - start : high - start]
+                own = numbers[k, low - place :]
+                given = logits[low - start : high - start]
                 bits = out[low - start : high - start]
                 for i in range(bits.size):
                     bits[i] = _uniform(own[i]) < _sigmoid(factor * given[i])
@@ -182,11 +194,14 @@ def draw_below(
     quarter = probabilities.size // 4
     # The four numbers of a block go to four places far apart, so that all stores are to consecutive
     # addresses.
-    given_a, given_b = probabilities[:quarter], probabilities[quarter : 2 * quarter]
+    given_a = probabilities[:quarter]
+    given_b = probabilities[quarter : 2 * quarter]
     given_c = probabilities[2 * quarter : 3 * quarter]
     given_d = probabilities[3 * quarter : 4 * quarter]
-    out_a, out_b = out[:quarter], out[quarter : 2 * quarter]
-    out_c, out_d = out[2 * quarter : 3 * quarter], out[3 * quarter : 4 * quarter]
+    out_a = out[:quarter]
+    out_b = out[quarter : 2 * quarter]
+    out_c = out[2 * quarter : 3 * quarter]
+    out_d = out[3 * quarter : 4 * quarter]
     for i in range(quarter):
         a, b, c, d = philox(i, key_low, key_high)
         out_a[i] = _uniform(a) < given_a[i]
@@ -214,7 +229,8 @@ def softplus_increment(
     for i in range(rows):
         lower = lowers[i if lowers.size > 1 else 0]
         step = steps[i if steps.size > 1 else 0]
-        linear, curved = 0.0, 0.0
+        linear = 0.0
+        curved = 0.0
         for begin in range(0, columns, _FACTORS_PER_LOGARITHM):
             part = x[i, begin : begin + _FACTORS_PER_LOGARITHM]
             # float32 and float64 in separate loops, so that vector instructions take eight numbers
@@ -248,13 +264,14 @@ def _add_rows(
     """`sums += sign * matrix[row]` for the first `count` of `rows`; eight at a time, so that `sums` is rarely read and written."""
     grouped = count - count % 8
     for k in range(0, grouped, 8):
-        a, b, c, d = matrix[rows[k]], matrix[rows[k + 1]], matrix[rows[k + 2]], matrix[rows[k + 3]]
-        e, f, g, h = (
-            matrix[rows[k + 4]],
-            matrix[rows[k + 5]],
-            matrix[rows[k + 6]],
-            matrix[rows[k + 7]],
-        )
+        a = matrix[rows[k]]
+        b = matrix[rows[k + 1]]
+        c = matrix[rows[k + 2]]
+        d = matrix[rows[k + 3]]
+        e = matrix[rows[k + 4]]
+        f = matrix[rows[k + 5]]
+        g = matrix[rows[k + 6]]
+        h = matrix[rows[k + 7]]
         for j in range(sums.size):
             total = int32(a[j]) + int32(b[j]) + int32(c[j]) + int32(d[j])
             sums[j] += sign * (total + int32(e[j]) + int32(f[j]) + int32(g[j]) + int32(h[j]))
@@ -285,14 +302,18 @@ def _add_changed_rows(
     width = states.shape[1]
     on, off, changed = np.empty((3, width + 1), np.int64)
     for chain in range(len(states)):
-        own, last, num_changed = states[chain], last_states[chain], 0
+        own = states[chain]
+        last = last_states[chain]
+        num_changed = 0
         for j in range(width):
             changed[num_changed] = j
             num_changed += own[j] != last[j]
-        num_on, num_off = 0, 0
+        num_on = 0
+        num_off = 0
         for k in range(num_changed):
             j = changed[k]
-            on[num_on], off[num_off] = j, j
+            on[num_on] = j
+            off[num_off] = j
             num_on += own[j]
             num_off += last[j]
             last[j] = own[j]
@@ -307,7 +328,8 @@ def multiply(product: Product, states: np.ndarray) -> None:
     if most_changed < 0:
         _sum_rows(rows, states, sums)
         return
-    own, last = states.reshape(-1), last_states.reshape(-1)
+    own = states.reshape(-1)
+    last = last_states.reshape(-1)
     changed = int32(0)
     for i in range(own.size):
         changed += int32(own[i] != last[i])
@@ -358,14 +380,19 @@ def _draw_at(
     `inputs` [chains, n] are float32, or int32 sums. The key has its lower half first.
     """
     betas, chain_at, start, total = ladder
-    logits, width = np.empty(out.shape, np.float32), out.shape[1]
+    logits = np.empty(out.shape, np.float32)
+    width = out.shape[1]
     for replica in range(len(chain_at)):
         for k in range(len(betas)):
-            factor, chain = float32(betas[k] * scale), chain_at[replica, k]
+            factor = float32(betas[k] * scale)
+            chain = chain_at[replica, k]
             for j in range(width):
                 logits[chain, j] = offsets[k, j] + factor * float32(inputs[chain, j])
-    one, first, flat = float32(1), uint32(0), out.reshape(-1)
-    start, total = start * width, total * width
+    one = float32(1)
+    first = uint32(0)
+    flat = out.reshape(-1)
+    start = start * width
+    total = total * width
     draw_bits(logits.reshape(-1), one, key[0], key[1], first, start, total, flat)
 
 
@@ -391,7 +418,8 @@ def _swap(
     pairs = (count - parity) // 2
     for replica in range(replicas):
         for k in range(count):
-            chain, change = chain_at[replica, k], betas[_partner(k, parity, count)] - betas[k]
+            chain = chain_at[replica, k]
+            change = betas[_partner(k, parity, count)] - betas[k]
             increment = increments[chain] if change >= 0 else -increments[chain]
             ratios[replica, k] = increment + bias_sums[chain] * change
         for pair in range(pairs):
@@ -417,12 +445,14 @@ def _exchange(
     betas, chain_at, start, total = ladder
     scale_sums(to_hidden[2], np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
     sum_where(v, bias_difference, bias_sums)
-    lowers, steps = np.empty(len(v), np.float32), np.empty(len(v), np.float32)
+    lowers = np.empty(len(v), np.float32)
+    steps = np.empty(len(v), np.float32)
     increments = np.empty(len(v))
     for parity in range(2):
         for replica in range(len(chain_at)):
             for k in range(len(betas)):
-                chain, other = chain_at[replica, k], betas[_partner(k, parity, len(betas))]
+                chain = chain_at[replica, k]
+                other = betas[_partner(k, parity, len(betas))]
                 lowers[chain] = float32(min(betas[k], other))
                 steps[chain] = float32(abs(other - betas[k]))
         softplus_increment(hidden_input, lowers, steps, increments)
@@ -467,7 +497,8 @@ def temper(
         draw_visible(state[1], model, ladder, keys[t], state[0])
         multiply(model[0], state[0])
         _exchange(model, ladder, uniform[t], state, left[0][t])
-        left[1][t, :, 0], left[1][t, :, 1] = chain_at[:, 0] + start, chain_at[:, -1] + start
+        left[1][t, :, 0] = chain_at[:, 0] + start
+        left[1][t, :, 1] = chain_at[:, -1] + start
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

@@ -111,7 +111,8 @@ def draw_bits_of_logits(
     """
     in_float32 = logits.dtype == torch.float32
     if isinstance(factor, Tensor) and factor.ndim and in_float32:
-        logits, factor = logits * column(factor).to(logits.dtype), 1.0
+        logits = logits * column(factor).to(logits.dtype)
+        factor = 1.0
     if _HAS_TRITON and in_float32 and logits.is_cuda:
         return _draw_bits_on_gpu(logits, generator, factor)
     if not _on_cpu_in_float32(logits):
@@ -176,7 +177,8 @@ def softplus_increment(x: Tensor, beta_from: Beta, beta_to: Beta) -> Tensor:
             torch.as_tensor(beta, dtype=torch.float64, device=x.device)
             for beta in (beta_from, beta_to)
         )
-        lower, change = torch.minimum(beta_from, beta_to), beta_to - beta_from
+        lower = torch.minimum(beta_from, beta_to)
+        change = beta_to - beta_from
         return _softplus_increment(x, lower, change.abs()) * change.sign()
     total = _softplus_increment(x, min(beta_from, beta_to), abs(beta_to - beta_from))
     return total if beta_to >= beta_from else total.neg_()

@@ -39,7 +39,8 @@ class MatlabUniform:
 
     def draw(self, count: int) -> np.ndarray:
         """The next numbers of the stream, float64 [count]."""
-        numbers, masks = np.empty(count), np.empty(count, np.int64)
+        numbers = np.empty(count)
+        masks = np.empty(count, np.int64)
         fill = compiled("matlab_uniform") or reference.matlab_uniform
         fill(self._registers, self._counters, numbers, masks)
         return (numbers.view(np.int64) ^ masks).view(np.float64)

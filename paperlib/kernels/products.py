@@ -52,7 +52,9 @@ _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = multiplies_integers()
 # A call of torch prepares the matrix anew, which takes so many times as long as to add its weights
 # up; the call itself, and a row that is added up, cost what so many weights do.
-_PREPARED, _CALL, _ROW = 5, 12_500, 50
+_PREPARED = 5
+_CALL = 12_500
+_ROW = 50
 # What the product of a chain costs, as a share of all its rows; next to nothing with instructions
 # for whole tiles of a matrix (AMX).
 _SHARE_OF_A_CHAIN = 0.0 if multiplies_tiles() else 0.125
@@ -179,7 +181,8 @@ class IntegerProduct(BinaryProduct):
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
     ) -> Tensor:
         sums = self.sums(states.contiguous().numpy(), memory)
-        factors, scale_sums = for_each_row(factor, len(sums), self.scale), compiled("scale_sums")
+        factors = for_each_row(factor, len(sums), self.scale)
+        scale_sums = compiled("scale_sums")
         if scale_sums is None:
             return reference.scale_sums(torch.from_numpy(sums), torch.from_numpy(factors), offset)
         # numpy arrays here and in `sums`, since the overhead of torch tensors is noticeable for
@@ -204,7 +207,9 @@ class IntegerProduct(BinaryProduct):
             # without units that are on, all sums are zero
             states = np.zeros((chains, self._rows), bool)
             sums = np.zeros((chains, self._columns), np.int32)
-            most_changed, pieces, call = self._most_changed(chains), sums[:0], (0, 0, 0, 0)
+            most_changed = self._most_changed(chains)
+            pieces = sums[:0]
+            call = (0, 0, 0, 0)
             if 0 <= most_changed < states.size:
                 pieces = np.zeros((chains, 2 * self._columns), np.int32)
                 call = call_of_torch(pieces, states.view(np.int8), self.pieces)

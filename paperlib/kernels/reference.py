@@ -16,14 +16,19 @@ _ROUNDS = 10
 
 def philox(counter: Tensor, key_low: int, key_high: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) of the counters (counter, 0, 0, 0), [n]: four 32-bit integers each, as int64."""
-    a, c = counter, torch.zeros_like(counter)
-    b, d = c, c
+    a = counter
+    c = torch.zeros_like(counter)
+    b = c
+    d = c
     for _ in range(_ROUNDS):
         # A product of two 32-bit numbers fits into 64 bits; as a signed number its bits are the
         # same.
-        product_a, product_c = a * 0xD2511F53, c * 0xCD9E8D57
-        a, b = ((product_c >> 32) & _LOW) ^ b ^ key_low, product_c & _LOW
-        c, d = ((product_a >> 32) & _LOW) ^ d ^ key_high, product_a & _LOW
+        product_a = a * 0xD2511F53
+        product_c = c * 0xCD9E8D57
+        a = ((product_c >> 32) & _LOW) ^ b ^ key_low
+        b = product_c & _LOW
+        c = ((product_a >> 32) & _LOW) ^ d ^ key_high
+        d = product_a & _LOW
         key_low = (key_low + 0x9E3779B9) & _LOW
         key_high = (key_high + 0xBB67AE85) & _LOW
     return a, b, c, d
@@ -109,10 +114,12 @@ def swap(ratios: Tensor, uniform: Tensor, parity: int, chain_at: Tensor) -> None
     `ratios`, float64 [R, N].
     """
     end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
-    lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
+    lower = slice(parity, end, 2)
+    upper = slice(parity + 1, end, 2)
     accept = (ratios[:, lower] + ratios[:, upper]).exp_()
     # In place and without a branch, to add only a few small operations to each transition.
-    below, above = chain_at[:, lower], chain_at[:, upper]
+    below = chain_at[:, lower]
+    above = chain_at[:, upper]
     moved = (above - below).mul_(uniform < accept)
     below.add_(moved)
     above.sub_(moved)
@@ -134,7 +141,8 @@ def matlab_uniform(
     masks : int64 [n]
         Integers of 52 bits.
     """
-    place, shift = int(counters[0]), int(counters[1])
+    place = int(counters[0])
+    shift = int(counters[1])
     for n in range(len(out)):
         number = registers[(place + 20) % 32] - registers[(place + 5) % 32] - registers[32]
         registers[32] = 2.0**-53 if number < 0 else 0.0
@@ -145,4 +153,5 @@ def matlab_uniform(
         following ^= (following << 5) & 0xFFFFFFFF
         masks[n] = ((following << 32) & (2**52 - 1)) ^ shift
         shift = following
-    counters[0], counters[1] = place, shift
+    counters[0] = place
+    counters[1] = shift

@@ -86,7 +86,8 @@ def _record(recorded: _RecordedStep, generator: torch.Generator) -> Callable[[],
     """A function that replays the step."""
     # The first call sets up libraries and workspaces, which must not be recorded. Its effects are
     # undone.
-    before, drawn = [tensor.clone() for tensor in recorded.memory()], generator.get_state()
+    before = [tensor.clone() for tensor in recorded.memory()]
+    drawn = generator.get_state()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

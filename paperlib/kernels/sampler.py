@@ -61,7 +61,8 @@ class BipartiteSampler:
 
     def __init__(self, weights: Tensor, hidden_bias: Tensor, groups: Sequence[slice]) -> None:
         self.groups = tuple(groups)
-        self._weights, self._hidden_bias = weights, hidden_bias
+        self._weights = weights
+        self._hidden_bias = hidden_bias
         self._num_hidden = weights.shape[1]
         units = range(self._num_hidden)
         self._undivided = [units[group] for group in self.groups] == [units]
@@ -155,7 +156,8 @@ class BipartiteSampler:
             if draw_visible is not None:
                 # A single function, since the interpreter would take a third of the time with few
                 # hidden units.
-                inputs, bias = hidden_input.contiguous().numpy(), visible_bias.contiguous().numpy()
+                inputs = hidden_input.contiguous().numpy()
+                bias = visible_bias.contiguous().numpy()
                 model = self._compiled_model(len(inputs), memory, bias[None], bias)
                 v = np.empty((len(inputs), len(bias)), bool)
                 # every chain alone is a replica
@@ -197,7 +199,8 @@ class BipartiteSampler:
             [chains], and what each step leaves: the log-ratios, float64 [T, 2, R, N], and the
             chains at both ends, int64 [T, R, 2].
         """
-        temper, biases = cast(Any, compiled("temper")), visible_biases.contiguous().numpy()
+        temper = cast(Any, compiled("temper"))
+        biases = visible_biases.contiguous().numpy()
         chains, visible, hidden = ladder.num_chains, *self._weights.shape
 
         def take(
@@ -207,9 +210,12 @@ class BipartiteSampler:
                 raise InputError(
                     f"state: expected inputs of shape {[chains, hidden]}, got {list(hidden_input.shape)}"
                 )
-            numbers, (keys, uniform) = ladder.numbers(), ladder.draws(generator, count)
-            v, inputs = np.empty((chains, visible), bool), np.array(hidden_input.numpy(), order="C")
-            bias_sums, ratios = np.empty(chains), np.empty((count, 2, *ladder.chain_at.shape))
+            numbers = ladder.numbers()
+            (keys, uniform) = ladder.draws(generator, count)
+            v = np.empty((chains, visible), bool)
+            inputs = np.array(hidden_input.numpy(), order="C")
+            bias_sums = np.empty(chains)
+            ratios = np.empty((count, 2, *ladder.chain_at.shape))
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
             model = self._compiled_model(chains, memory, biases, bias_difference.numpy())
             temper(model, numbers, keys, uniform, (v, inputs, bias_sums), (ratios, ends))

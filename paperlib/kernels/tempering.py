@@ -79,7 +79,8 @@ class Ladder:
 
         `place` says where its first chain stands among all chains.
         """
-        self.first, self.all_replicas = first, all_replicas
+        self.first = first
+        self.all_replicas = all_replicas
         self.place = first * len(self.betas), all_replicas * len(self.betas)
 
     def numbers(self) -> tuple[np.ndarray, np.ndarray, int, int]:
@@ -136,7 +137,8 @@ def tempering_steps(
     """
 
     def take(state: State, generator: torch.Generator, count: int) -> tuple[State, Tensor, Tensor]:
-        halves, ends = [], []
+        halves = []
+        ends = []
         for _ in range(count):
             betas, partners = ladder.pairs(0)
             state = transition(state, betas, generator)

@@ -340,13 +340,15 @@ def _update(
 ) -> Tensor | None:
     """One parameter update in place; on request, returns the sum of squared differences between data and reconstruction."""
     weights, visible_bias, hidden_bias = state.parameters
-    up, down = recipe.upward_factor, recipe.downward_factor
+    up = recipe.upward_factor
+    down = recipe.downward_factor
     positive_hidden = torch.addmm(hidden_bias, batch, weights, alpha=up).sigmoid_()
     # A chain that starts at the data shares its first half step with the positive phase.
     hidden = positive_hidden
     if state.chains is not None:
         hidden = torch.addmm(hidden_bias, state.chains, weights, alpha=up).sigmoid_()
-    reconstruction_error, visible = None, batch
+    reconstruction_error = None
+    visible = batch
     for _ in range(recipe.steps_in(epoch)):
         visible_probs = torch.addmm(
             visible_bias, draw_units(hidden, state.generator), weights.T, alpha=down
@@ -363,8 +365,10 @@ def _update(
     if state.chains is not None:
         state.chains = visible
 
-    rate, momentum = recipe.learning_rate_in(epoch), recipe.momentum_in(epoch)
-    step, negative_step = rate / len(batch), rate / len(visible)
+    rate = recipe.learning_rate_in(epoch)
+    momentum = recipe.momentum_in(epoch)
+    step = rate / len(batch)
+    negative_step = rate / len(visible)
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
     # Passes over all weights that would change nothing are skipped: each costs a fortieth of an
     # update.

@@ -245,7 +245,8 @@ def _update(
     field = dbm.mean_field(batch, max_updates=recipe.mean_field_updates, tolerance=0.0)
     positive = batch, torch.sigmoid(field.logits_1), torch.sigmoid(field.logits_2)
 
-    joint, chains = dbm.joint_rbm, state.chains
+    joint = dbm.joint_rbm
+    chains = state.chains
     assert chains is not None  # a DBM is always trained with persistent chains
     for _ in range(recipe.gibbs_steps):
         chains = joint._gibbs_step(chains, state.generator)

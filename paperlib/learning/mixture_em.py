@@ -167,7 +167,8 @@ def _random_start(
     recipe: MixtureEM, data: Tensor, generator: torch.Generator, dtype: torch.dtype
 ) -> BernoulliMixture:
     """The mixture with which EM begins; all components have the same weight."""
-    components, num_visible = recipe.num_components, data.shape[1]
+    components = recipe.num_components
+    num_visible = data.shape[1]
     if recipe.start == "images":
         chosen = data[torch.randperm(len(data), generator=generator)[:components]]
         # One imagined image with half its pixels on keeps the base rates themselves away from 0 and

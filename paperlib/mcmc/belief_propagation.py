@@ -89,7 +89,8 @@ def loopy_belief_propagation(
         raise InputError("couplings: expected a symmetric matrix with a zero diagonal, got another")
     limit = require_count("max_rounds", max_rounds)
     messages = torch.zeros_like(couplings)  # m_{i -> j} in row i and column j; zero without an edge
-    rounds, residual = 0, torch.inf
+    rounds = 0
+    residual = torch.inf
     while residual > tolerance and rounds < limit:
         rounds += 1
         without_receiver = (biases + messages.sum(0))[:, None] - messages.T

@@ -201,7 +201,8 @@ class MarkovChain:
         """
         values = as_double("values", values, [self.num_states])
         centred = values - self.stationary @ values
-        ahead, rows = centred, []
+        ahead = centred
+        rows = []
         for _ in range(require_count("max_lag", max_lag, minimum=0) + 1):
             rows.append(self.stationary @ (centred * ahead))
             ahead = self.transition @ ahead
@@ -266,7 +267,8 @@ def total_variation(p: ArrayLike, q: ArrayLike) -> Tensor:
     >>> total_variation([0.5, 0.5], [0.9, 0.1])
     tensor(0.4000, dtype=torch.float64)
     """
-    p, q = as_float_tensor("p", p), as_float_tensor("q", q)
+    p = as_float_tensor("p", p)
+    q = as_float_tensor("q", q)
     return (p - q).abs().sum(-1) / 2
 
 

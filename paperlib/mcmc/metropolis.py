@@ -123,8 +123,10 @@ def metropolis_samples(
     starts = as_tensor("starts", starts)
     require_shape("starts", starts, [None, None])
     generator = resolve_generator(generator, starts.device)
-    states, log_density = starts, _log_density(log_target, starts)
-    visited, accepted = [], 0.0
+    states = starts
+    log_density = _log_density(log_target, starts)
+    visited = []
+    accepted = 0.0
     # states may be counts or bits, types in which there are no uniform draws from [0, 1]
     dtype = starts.dtype if starts.is_floating_point() else torch.float64
     for _ in range(require_count("num_steps", num_steps)):

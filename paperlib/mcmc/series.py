@@ -45,14 +45,16 @@ def mean_error(series: Tensor) -> tuple[float, float]:
     length, replicas = series.shape
     if series.numel() < _FEWEST_BATCHES:
         return math.inf, 1.0
-    best, freedom = 0.0, 1.0
+    best = 0.0
+    freedom = 1.0
     num_batches = length
     while num_batches * replicas >= _FEWEST_BATCHES:
         means = batch_means(series, num_batches) if num_batches < length else series
         error = math.sqrt(means.var().item() / means.numel())
         if num_batches // 2 < _FEWEST_NEIGHBOURS <= num_batches:
             error *= _left_between(means)
-        best, freedom = max(best, error), means.numel() - 1.0
+        best = max(best, error)
+        freedom = means.numel() - 1.0
         num_batches //= 2
     return best, freedom
 

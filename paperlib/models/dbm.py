@@ -138,7 +138,8 @@ class DBM(UnnormalizedModel):
         hidden_bias_2: object,
     ) -> None:
         self.weights_1 = parameter("weights_1", weights_1, [None, None])
-        like, (num_visible, num_hidden_1) = self.weights_1, self.weights_1.shape
+        like = self.weights_1
+        (num_visible, num_hidden_1) = self.weights_1.shape
         self.weights_2 = parameter("weights_2", weights_2, [num_hidden_1, None], like)
         self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], like)
         self.hidden_bias_1 = parameter("hidden_bias_1", hidden_bias_1, [num_hidden_1], like)
@@ -231,7 +232,8 @@ class DBM(UnnormalizedModel):
         bottom_up = v @ self.weights_1 + self.hidden_bias_1
         logits_2 = self.hidden_bias_2.expand(len(v), -1)
         means_2 = torch.sigmoid(logits_2)
-        logits_1, residuals = bottom_up, torch.full_like(bottom_up[:, 0], torch.inf)
+        logits_1 = bottom_up
+        residuals = torch.full_like(bottom_up[:, 0], torch.inf)
         for _ in range(updates):
             logits_1 = bottom_up + means_2 @ self.weights_2.T
             logits_2 = torch.sigmoid(logits_1) @ self.weights_2 + self.hidden_bias_2
@@ -331,7 +333,9 @@ class _MeanFieldProposal(Proposal):
     num_layers = 1
 
     def __init__(self, dbm: DBM, rows: Tensor, logits: Tensor) -> None:
-        self._dbm, self._rows, self._logits = dbm, rows, logits
+        self._dbm = dbm
+        self._rows = rows
+        self._logits = logits
 
     def logits(self, layer: int, hidden: Sequence[Tensor]) -> Tensor:
         return self._logits

@@ -44,7 +44,9 @@ from paperlib.validation import ArrayLike, as_binary, as_bits, require_count
 
 # For the variational bound: rows times draws handled at once, draws of the hidden units for each
 # row, and fewest draws in all, since fewer would not tell their own error.
-_BLOCK, _BOUND_DRAWS, _FEWEST_IN_ALL = 5_000, 5, 200
+_BLOCK = 5_000
+_BOUND_DRAWS = 5
+_FEWEST_IN_ALL = 200
 
 
 class DBN(UnnormalizedModel):
@@ -231,7 +233,8 @@ class DBN(UnnormalizedModel):
         for block, log_joint, first_entropy in parts:
             cases = block.to(self.device, self.dtype)
             below = cases.repeat_interleave(num_samples, 0)
-            states, entropy = [], []
+            states = []
+            entropy = []
             for layer in self.directed:
                 logits = below @ layer.weights + layer.hidden_bias
                 entropy.append(bernoulli_entropy(logits).double())
@@ -371,7 +374,8 @@ class DBN(UnnormalizedModel):
         InputError
             If a parameter is missing, is not expected, or does not fit the others.
         """
-        rest, layers = dict(tensors), []
+        rest = dict(tensors)
+        layers = []
         while rest:
             names = [f"layers.{len(layers)}.{name}" for name in RBM.tensor_names]
             missing = [name for name in names if name not in rest]
@@ -409,7 +413,8 @@ class _Recognition(Proposal):
 
     def __init__(self, dbn: DBN, rows: Tensor) -> None:
         self.num_layers = len(dbn.directed)
-        self._dbn, self._rows = dbn, rows
+        self._dbn = dbn
+        self._rows = rows
         # The rows stay the same, and with them the first layer's logits.
         self._first = self._upwards(0, rows) if dbn.directed else rows[..., :0]
 

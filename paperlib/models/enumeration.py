@@ -35,7 +35,8 @@ def sum_over_states(
     a matrix product.
     """
     width = states.shape[1]
-    first, second = all_states(width // 2), all_states(width - width // 2)
+    first = all_states(width // 2)
+    second = all_states(width - width // 2)
     table = masses.view(len(first), len(second))
     largest = masses.max()
     table = (table - largest).exp()
@@ -44,7 +45,8 @@ def sum_over_states(
     for start in range(0, len(v), size):
         rows = v[start : start + size].double()
         inputs = rows @ weights
-        left, right = inputs[:, : first.shape[1]] @ first.T, inputs[:, first.shape[1] :] @ second.T
+        left = inputs[:, : first.shape[1]] @ first.T
+        right = inputs[:, first.shape[1] :] @ second.T
         shifts = [part.amax(1, keepdim=True) for part in (left, right)]
         sums = (((left - shifts[0]).exp() @ table) * (right - shifts[1]).exp()).sum(1)
         log_sums = sums.log() + largest + (shifts[0] + shifts[1]).squeeze(1)

@@ -185,7 +185,8 @@ def write_safetensors(
         raise InputError(f"path: expected a .safetensors file, got {path.name!r}")
     from safetensors.torch import save_file
 
-    stored, text = as_stored(tensors, dtype), dict(metadata or {})
+    stored = as_stored(tensors, dtype)
+    text = dict(metadata or {})
     text[_CHECKSUM] = _contents_checksum(stored, text)
     with storage.atomic_path(path) as temporary:
         save_file(stored, temporary, metadata=text)

@@ -39,7 +39,8 @@ from paperlib.validation import ArrayLike, as_bits, as_float_tensor, as_means, p
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
 # Inputs to visible units that are made together, 8 MiB in float64, of a multiple of so many hidden
 # units, which are added up together.
-_FLIPPED_INPUTS, _COLUMNS = 2**20, 32
+_FLIPPED_INPUTS = 2**20
+_COLUMNS = 32
 # Floating-point types that each file format can hold.
 _NUMPY_FILE_TYPES = {
     ".npz": (torch.float16, torch.float32, torch.float64),
@@ -121,7 +122,8 @@ class RBM(TwoLayers, UnnormalizedModel):
 
         1; binary `v` [..., D] and `h` [..., M] broadcast over their leading dimensions.
         """
-        v, h = self._visible(v), self._hidden(h)
+        v = self._visible(v)
+        h = self._hidden(h)
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
     def log_unnormalized(self, v: ArrayLike) -> Tensor:

@@ -140,7 +140,8 @@ class UnnormalizedModel(TensorModel, ABC):
         if generator is not None:
             # Once, since all blocks together have one stream of random numbers.
             generator = resolve_generator(generator, self.device)
-        result, start = torch.empty(len(rows), dtype=torch.float64), 0
+        result = torch.empty(len(rows), dtype=torch.float64)
+        start = 0
         for block in blocks(rows):
             log_p = self._log_unnormalized_block(block, num_samples, generator)
             result[start : start + len(block)] = log_p

@@ -65,7 +65,9 @@ def learn_sparse_coding(
     """
     v = as_float_tensor("v", v, start.weights.dtype)
     require_shape("v", v, [None, None])
-    model, bounds, means = start, [], None
+    model = start
+    bounds = []
+    means = None
     for _ in range(require_count("num_rounds", num_rounds)):
         if factorial:
             trace = mean_field(model, v, means, max_sweeps=50, tolerance=1e-6)

@@ -206,11 +206,14 @@ def best_fixed_point(
     to one is returned.
     """
     require_tolerance(tolerance)
-    first, second = first.clone(), second.clone()
+    first = first.clone()
+    second = second.clone()
     moving = torch.arange(len(first), device=first.device)
-    iterations, residuals = torch.zeros_like(moving), first.new_full((len(first),), torch.inf)
+    iterations = torch.zeros_like(moving)
+    residuals = first.new_full((len(first),), torch.inf)
     for _ in range(require_count("max_iterations", max_iterations)):
-        one, other = first[moving], second[moving]
+        one = first[moving]
+        other = second[moving]
         wanted_one = update_first(one, other)
         first[moving] = torch.lerp(wanted_one, one, damping)
         wanted_other = update_second(other, first[moving])

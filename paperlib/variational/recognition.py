@@ -51,7 +51,8 @@ class Network:
             raise InputError(f"widths: expected at least two, got {len(widths)}")
         self.widths = tuple(require_count("widths", width) for width in widths)
         generator = resolve_generator(generator)
-        self.weights, self.biases = [], []
+        self.weights = []
+        self.biases = []
         for fan_in, fan_out in zip(self.widths, self.widths[1:], strict=False):
             weights = torch.randn(fan_in, fan_out, dtype=torch.float64, generator=generator)
             self.weights.append((weights / fan_in**0.5).requires_grad_())

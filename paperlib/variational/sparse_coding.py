@@ -80,7 +80,8 @@ class BinarySparseCoding(TwoLayers):
 
     def log_likelihood(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """ln p(v | h), the logarithm of a density, eq. 19.20; shapes as in `log_joint`."""
-        v, h = self._visible(v), self._hidden(h)
+        v = self._visible(v)
+        h = self._hidden(h)
         squares = (v - h @ self.weights.T).square() @ self.precision
         return 0.5 * (torch.log(self.precision / (2 * math.pi)).sum() - squares)
 
@@ -186,14 +187,16 @@ class LaplaceSparseCoding(TwoLayers):
         )
         _require_positive("rate", rate)
         _require_positive("precision", precision)
-        self.rate, self.precision = rate, precision
+        self.rate = rate
+        self.precision = precision
 
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """lambda sum_i abs(h_i) + (beta / 2) norm(v - W h - b)^2 in nats; `v` [..., D] and `h` [..., M] broadcast.
 
         Summed over a data set this is eq. 19.16, in which lambda = 1, beta = 2 and b = 0.
         """
-        v, h = self._visible(v), self._hidden(h)
+        v = self._visible(v)
+        h = self._hidden(h)
         residual = v - h @ self.weights.T - self.visible_bias
         return self.rate * h.abs().sum(-1) + 0.5 * self.precision * residual.square().sum(-1)
 

@@ -51,7 +51,8 @@ class VAE:
     def __init__(
         self, num_visible: int, num_latent: int, num_units: int, generator: torch.Generator | int
     ) -> None:
-        self.num_visible, self.num_latent = num_visible, num_latent
+        self.num_visible = num_visible
+        self.num_latent = num_latent
         generator = resolve_generator(generator)
         self.decoder = Network([num_latent, num_units, num_visible], generator)
         self.encoder = Network([num_visible, num_units, 2 * num_latent], generator)

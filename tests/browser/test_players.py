@@ -57,10 +57,12 @@ def caption(box):
 def test_nothing_moves_before_play_which_runs_once_to_the_end(tab, make):
     box, other = open_page(tab, make(3), make(3))
     other.locator(".time").press("End")
-    opening, end = caption(box), caption(other)
+    opening = caption(box)
+    end = caption(other)
     tab.clock.run_for(5_000)
     assert caption(box) == opening
-    button, told = box.get_by_role("button"), box.locator("p")
+    button = box.get_by_role("button")
+    told = box.locator("p")
     assert told.get_attribute("aria-live") == "polite"
     button.press("Enter")
     assert button.inner_text() == "Pause"
@@ -239,7 +241,8 @@ def test_chains_are_followed_as_the_library_does(tab):
 
 def test_traces_of_every_run_are_shown(tab):
     shown = some_traces()
-    (box,), (_, run) = open_page(tab, shown), data_of(shown)["runs"]
+    (box,) = open_page(tab, shown)
+    (_, run) = data_of(shown)["runs"]
     box.locator(".choice").press("ArrowRight")
     box.locator(".time").press("Home")
     for update in range(13):

@@ -102,7 +102,8 @@ def changed(text, old, new):
     """
     if text.count(old) == 1:
         return text.replace(old, new)
-    pattern, groups = "", {}
+    pattern = ""
+    groups = {}
     for token in TOKEN.findall(old):
         if token.isspace():
             pattern += r"\s+"
@@ -123,7 +124,8 @@ def changed(text, old, new):
 
 
 def main():
-    jobs, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    jobs = json.loads(Path(sys.argv[1]).read_text())
+    folder = Path(sys.argv[2])
     intact = folder / "intact"
     for name in COPIED:
         copy_of(ROOT / name, intact / Path(name).name)

@@ -121,7 +121,8 @@ def find_row(table: Mapping[str, Any], name: str) -> int:
     InputError
         If it fits none, or several; says the nearest.
     """
-    rows, names = table["rows"], row_names(table)
+    rows = table["rows"]
+    names = row_names(table)
     if name in names:
         return names.index(name)
     wanted = set(name.split(","))
@@ -189,7 +190,8 @@ def find_cell(root: Path, table: str, address: str) -> Cell:
 
 def _published_cell(table: str, rows: Sequence[Mapping[str, str]], address: str) -> Cell:
     by_id = {row["id"]: row for row in rows}
-    key, end = address, "value"
+    key = address
+    end = "value"
     if key not in by_id:
         key, _, end = address.rpartition("/")
     if key not in by_id or end not in _ENDS:

@@ -337,7 +337,8 @@ class Settings(dict[str, Any]):
         super().__init__(
             {key: values[profile] for key, values in both.items() if profile in values}
         )
-        self.both, self._source = both, f"boltzmann_companion/settings/{name}.yaml"
+        self.both = both
+        self._source = f"boltzmann_companion/settings/{name}.yaml"
         # a list may be changed in place
         self._given = deepcopy(dict(self))
 

@@ -131,7 +131,8 @@ def reproduce(
     from boltzmann_companion.profiles import get_profile
 
     get_profile(profile)
-    selected, parameters = chapters(only or ()), _parameters(set_ or [])
+    selected = chapters(only or ())
+    parameters = _parameters(set_ or [])
     with _cluster(cluster) as executor:
         execute_chapters(
             selected,

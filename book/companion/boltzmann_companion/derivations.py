@@ -135,7 +135,8 @@ def spread_at(stored: Stored, model: str, epoch: int) -> float:
 @derived
 def training_length(stored: Stored) -> Numbers:
     """What epochs and seeds do to test averages, trained by the released recipe."""
-    small, wide = ("CD1(20)", "CD1(25)", "CD3(25)"), ("CD1(500)", "CD3(500)")
+    small = ("CD1(20)", "CD1(25)", "CD3(25)")
+    wide = ("CD1(500)", "CD3(500)")
     gains = {m: mean_at(stored, m, 100) - mean_at(stored, m, 10) for m in small + wide}
     yield "CD1-500-gain", "nats", gains["CD1(500)"], "test average of CD1(500): 100 less 10 epochs"
     yield "CD3-500-gain", "nats", gains["CD3(500)"], "the same for CD3(500)"
@@ -374,7 +375,8 @@ def second_layer(stored: Stored) -> Numbers:
     error = math.hypot(*half) / 1.96
     yield "second-layer-gain-std-error", "nats", error, "its standard error"
     printed = printed_numbers(stored)
-    dbn, rbm = "raise2015/table-2/mnist-dbn/uniform", "raise2015/table-1/mnistcd25-500/base-rate"
+    dbn = "raise2015/table-2/mnist-dbn/uniform"
+    rbm = "raise2015/table-1/mnistcd25-500/base-rate"
     for name in ("RAISE", "AIS"):
         gain = printed[f"{dbn}-{name.lower()}"] - printed[f"{rbm}-{name.lower()}"]
         yield f"published-second-layer-{name}", "nats", gain, f"the same as printed, by {name}"
@@ -945,14 +947,16 @@ def estimators(stored: Stored) -> Numbers:
 def published_ratios(stored: Stored) -> Numbers:
     """The first paper's ratios of partition functions."""
     printed = printed_numbers(stored)
-    table, ratio = "sm2008/table-1", "sm2008/section-5.1/cd1-20-over-cd1-25"
+    table = "sm2008/table-1"
+    ratio = "sm2008/section-5.1/cd1-20-over-cd1-25"
     better = printed[f"{table}/cd3-25/test-true"] - printed[f"{table}/cd1-25/test-true"]
     yield "published-CD3-over-CD1", "nats", better, "CD3(25) less CD1(25) as printed, exact"
     exact = printed[f"{table}/cd1-20/true-log-z"] - printed[f"{table}/cd1-25/true-log-z"]
     off = abs(printed[f"{ratio}/log-ratio"]) - exact
     yield "published-ratio-off", "nats", off, "the printed ratio of CD1(20) less its exact value"
     low, high = printed_interval(stored, f"{ratio}/interval-3-sigma")
-    up, down = high - printed[f"{ratio}/log-ratio"], printed[f"{ratio}/log-ratio"] - low
+    up = high - printed[f"{ratio}/log-ratio"]
+    down = printed[f"{ratio}/log-ratio"] - low
     yield "published-arm-up", "nats", up, "its error bar, upwards"
     yield "published-arm-down", "nats", down, "its error bar, downwards"
     wide = "sm2008/section-5.1/cd25-500-over-cd3-500"

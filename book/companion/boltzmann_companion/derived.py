@@ -72,7 +72,9 @@ def derived_table() -> dict[str, Any]:
                 return read_table(_path(storage.companion_folder(), name))["rows"]
             return super().rows(name, **where)
 
-    stored, rows, used = Noting(), [], set()
+    stored = Noting()
+    rows = []
+    used = set()
     for derive in DERIVATIONS:
         stored.used = set()
         try:

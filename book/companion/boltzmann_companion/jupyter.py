@@ -165,7 +165,8 @@ def explain_outputs(own: Mapping[str, object]) -> None:
         alone = kind(told).with_traceback(_own_lines(shell, traceback))
         shell.showtraceback((kind, alone, alone.__traceback__), tb_offset=0)
         # `%tb` shows all lines.
-        sys.last_value, sys.last_traceback = error, traceback
+        sys.last_value = error
+        sys.last_traceback = traceback
 
     shell.set_custom_exc(_EXPLAINED, show)
     for event, shown in (("pre_run_cell", _say_stored), ("post_run_cell", _show_caption)):

@@ -110,10 +110,8 @@ def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], column
     rows = -(-len(images) // columns)
     canvas = torch.zeros(rows * (height + 1) + 1, columns * (width + 1) + 1)
     for index, image in enumerate(images):
-        top, left = (
-            (index // columns) * (height + 1) + 1,
-            (index % columns) * (width + 1) + 1,
-        )
+        top = (index // columns) * (height + 1) + 1
+        left = (index % columns) * (width + 1) + 1
         canvas[top : top + height, left : left + width] = image.reshape(image_shape)
     axes.imshow(canvas, vmin=0, vmax=1, interpolation="nearest")
     # draw thin lines between the images, so that blank images stay visible
@@ -300,7 +298,8 @@ def draw_chain(
             ink = {"color": "white" if dark > 0.5 else "black", "fontsize": 7, "zorder": 4}
             axes.annotate(labels[x], _point(places[x]), ha="center", va="center", **ink)
     # a square around the graph, so that graphs of different shapes line up
-    low, high = places.min(0).values, places.max(0).values
+    low = places.min(0).values
+    high = places.max(0).values
     x, y = _point((low + high) / 2)
     half = (high - low).max().item() / 2 + 3 * _RADIUS
     axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")

@@ -290,7 +290,8 @@ def train_recipe(
     A mixture takes minutes at most, and neither keeps a checkpoint nor counts epochs.
     """
     chosen = recipe(model_id)
-    images, seed = binary_images(chosen.dataset).train, chosen.seed
+    images = binary_images(chosen.dataset).train
+    seed = chosen.seed
     options: dict[str, Any] = {"dtype": chosen.dtype, "progress": progress}
     if isinstance(chosen.training, MixtureEM):
         return train_mixture(images, chosen.training, seed, **options)[0]
@@ -353,7 +354,8 @@ def load_model(model_id: str, dtype: torch.dtype) -> Model:
         If a model that takes long to train is neither stored nor available for download; the
         message says where to put it, or how to train it.
     """
-    chosen, path = recipe(model_id), model_path(model_id)
+    chosen = recipe(model_id)
+    path = model_path(model_id)
     if not path.is_file():
         if chosen.dataset == "digits":
             return train_recipe(model_id, progress=False).to(dtype=dtype)

@@ -342,7 +342,8 @@ def other_inputs(record: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[s
     if "settings" in inputs and "settings" not in made:
         lines.append("settings that it does not name")
     # A setting that a chapter has gained or lost since says nothing of a record.
-    before, now = made.get("settings", {}), inputs.get("settings", {})
+    before = made.get("settings", {})
+    now = inputs.get("settings", {})
     lines += [
         f"{name} = {before[name]!r}, not {now[name]!r}"
         for name in sorted(before.keys() & now.keys())
@@ -508,7 +509,8 @@ def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str]
     'sm2008-figure-3: was not written'
     """
     before, after = (_records_of(chapter, folder) for folder in (committed, fresh))
-    moved, left_out = [], []
+    moved = []
+    left_out = []
     for name in sorted(before | after):
         if name not in after:
             moved.append(f"{name}: was not written")
@@ -596,7 +598,8 @@ def differences(
         return [_other_columns(expected["columns"], actual["columns"])]
     if len(expected["rows"]) != len(actual["rows"]):
         return [f"{len(expected['rows'])} rows expected, {len(actual['rows'])} found"]
-    names, found = _row_names(expected), []
+    names = _row_names(expected)
+    found = []
     for name, old, new in zip(names, expected["rows"], actual["rows"], strict=True):
         for key, column in expected["columns"].items():
             tolerance = column["tolerance"]
@@ -624,10 +627,12 @@ def _other_columns(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> st
 
 def _how_far(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """By how many standard errors a value has moved, or how many times as large its error is."""
-    before, after = old.get(key), new.get(key)
+    before = old.get(key)
+    after = new.get(key)
     if isinstance(before, list) and isinstance(after, list):
         if len(before) == len(after) == 2 and all(isinstance(end, float) for end in before + after):
-            width, now = before[1] - before[0], after[1] - after[0]
+            width = before[1] - before[0]
+            now = after[1] - after[0]
             wide = width > 0 and math.isfinite(width) and math.isfinite(now)
             return f"{now / width:.2f} times as wide" if wide else ""
     elif isinstance(before, float) and isinstance(after, float) and math.isfinite(after - before):

@@ -47,6 +47,7 @@ def prediction_interval(values: Sequence[float], level: float = 0.95) -> tuple[f
         raise InputError(f"values: expected at least {FEWEST_SEEDS} numbers, got {len(values)}")
     if not all(math.isfinite(value) for value in values):
         raise InputError(f"values: expected finite numbers, got {list(values)}")
-    mean, spread = statistics.fmean(values), statistics.stdev(values)
+    mean = statistics.fmean(values)
+    spread = statistics.stdev(values)
     half_width = student_quantile(level, len(values) - 1) * spread * math.sqrt(1 + 1 / len(values))
     return mean - half_width, mean + half_width

@@ -27,7 +27,8 @@ CHECK = "bound"
 # Two independent results that differ by more than this many standard errors do not differ by
 # chance; float32 sums of hundreds of terms have an error of at most the second number, relative to
 # the result.
-_STANDARD_ERRORS, _FLOAT32 = 5, 2e-6
+_STANDARD_ERRORS = 5
+_FLOAT32 = 2e-6
 
 
 def load_records() -> list[Record]:
@@ -64,7 +65,8 @@ class Comparison:
     @property
     def agrees(self) -> bool | None:
         """Whether the results differ by no more than chance and float32 allow; None where the work has no result to compare."""
-        ours, other = self.ours["value"], self.other["value"]
+        ours = self.ours["value"]
+        other = self.other["value"]
         if ours is None or other is None:
             return None
         # a result without a standard error comes from as many steps and chains as ours

@@ -187,7 +187,8 @@ class Record(dict[str, Any]):
         InputError
             If the record has no table of this name, or is not computed yet.
         """
-        how, columns = view(self["name"], which), self["columns"]
+        how = view(self["name"], which)
+        columns = self["columns"]
         filled = {key: None for key in columns if any(r.get(key) is not None for r in self["rows"])}
         labels = {
             key: heading or columns[key]["label"]
@@ -225,7 +226,8 @@ def model_table(model_ids: Sequence[str]) -> Table:
     """
     rows = []
     for model_id in model_ids:
-        chosen, path = recipe(model_id), model_path(model_id)
+        chosen = recipe(model_id)
+        path = model_path(model_id)
         metadata = read_metadata(path) if path.is_file() else {}
         rows.append(
             [

@@ -54,7 +54,8 @@ def _train_and_store(model_id: str, path: Path, commit: str, snapshots: int) -> 
         if snapshots and epoch % snapshots == 0:
             store_model(model_id, model, snapshot_path(model_id, epoch), commit)
 
-    resumed, started = checkpoint.exists(), time.perf_counter()
+    resumed = checkpoint.exists()
+    started = time.perf_counter()
     model = train_recipe(model_id, checkpoint=checkpoint, on_epoch=keep_snapshot)
     minutes = None if resumed else (time.perf_counter() - started) / 60
     store_model(model_id, model, path, commit, minutes)

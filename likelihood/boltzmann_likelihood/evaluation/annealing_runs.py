@@ -51,9 +51,11 @@ from paperlib.threads import step_bar
 #: With fewer steps, the first of the runs would have no intermediate distribution.
 FEWEST_STEPS = 2 * FRACTIONS[0]
 AIS_CHAINS = 200
-RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
+RAISE_VECTORS = 100
+CHAINS_PER_VECTOR = 4
 # A GPU first records a step, which takes as long as running thousands of them.
-_PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
+_PILOT_STEPS = 20
+_GPU_PILOT_STEPS = 5_000
 _LARGEST_K = 100_000
 # The share of the time for parallel tempering, and the work for its runs from two modes together in
 # units of that of the first run.
@@ -61,7 +63,8 @@ TEMPERING_SHARE = 1 / 3
 MODES_WORK = 1 / 4
 # The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A
 # doubtful run from a mode gets a third of these steps at a time.
-_LEFT, _PORTION = 4 / 3, 1 / 3
+_LEFT = 4 / 3
+_PORTION = 1 / 3
 # Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as
 # many as AIS and RAISE. Its memory grows with them, to 400 MB at most.
 TEMPERING_STEPS = (5_000, 10_000_000)
@@ -106,14 +109,16 @@ class AnnealingRuns:
         weights: Tensor | None = None,
         train_units: Tensor | None = None,
     ) -> None:
-        self._model, self._path = model, path_to(model, visible_bias)
+        self._model = model
+        self._path = path_to(model, visible_bias)
         # The same walk for the annealed part of the model alone, for the checks that look at where
         # chains ended.
         self._annealed = model.annealed
         self._annealed_path = self._path
         if self._annealed is not model:
             self._annealed_path = path_to(self._annealed, visible_bias)
-        self._test, self._weights = test, weights
+        self._test = test
+        self._weights = weights
         self._train_units = train_units
         self.log_unnormalized = log_unnormalized
         self._generator = generator
@@ -165,7 +170,8 @@ class AnnealingRuns:
     @contextmanager
     def _pilot(self) -> Iterator[None]:
         """Give pilot runs, which only measure time, a separate source of random numbers."""
-        kept, self._generator = self._generator, seeded_generator(0, self._generator.device)
+        kept = self._generator
+        self._generator = seeded_generator(0, self._generator.device)
         try:
             yield
         finally:
@@ -341,7 +347,9 @@ class AnnealingRuns:
         self, num_steps: int, on_step: Callable[[int], object], check: bool = True
     ) -> tuple[PartitionEstimate, ReverseEstimate, Tensor]:
         """AIS and RAISE, and which images RAISE was run for."""
-        path, betas, generator = self._path, uniform_betas(num_steps), self._generator
+        path = self._path
+        betas = uniform_betas(num_steps)
+        generator = self._generator
         above = ais(path, betas, AIS_CHAINS, generator, check=check, on_step=on_step)
         chosen = self._choose()
         below = raise_log_prob(

@@ -262,7 +262,8 @@ def audit_evaluation(
     model = model_of(model)
     if log_z_offset is None:
         log_z_offset = found.inputs.log_z_offset
-    mean, log_z = _mean(found), found.known_log_z.value
+    mean = _mean(found)
+    log_z = found.known_log_z.value
     if not math.isfinite(log_z) or (images is not None and not math.isfinite(mean)):
         raise InputError(
             f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
@@ -291,7 +292,8 @@ def _bounds(
     off = found.rounding
     if (exact := found.exact) is not None:
         return (Bound("enumeration", exact.log_z - off, exact.log_z + off),)
-    best, tempering = found.runs[-1].ais, found.tempering
+    best = found.runs[-1].ais
+    tempering = found.tempering
     searched = [best.lower_bound, None if tempering is None else tempering.lower_bound]
     proven = [
         Bound(
@@ -341,7 +343,8 @@ def _allowed(found: Evaluation) -> float:
     """The largest ln Z that RAISE allows, plus half a nat."""
     best = found.runs[-1]
     bracket = best.bracket
-    gaps, weights = bracket.vector_gaps, bracket.vector_weights
+    gaps = bracket.vector_gaps
+    weights = bracket.vector_weights
     largest_share = 1 / len(gaps) if weights is None else (weights.max() / weights.sum()).item()
     chance = -math.log(1 - _SURE) * largest_share
     if found.unnormalized.draws:

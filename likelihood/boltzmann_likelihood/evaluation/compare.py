@@ -146,7 +146,8 @@ def compare(
     >>> compare(rbm, rbm, [[0, 1, 0], [1, 1, 0]]).verdict
     'the models are the same'
     """
-    one, other = model_of(first), model_of(second)
+    one = model_of(first)
+    other = model_of(second)
     if one.num_visible != other.num_visible:
         raise InputError(
             f"second: expected {one.num_visible} visible units, as many as the first model has, "
@@ -163,7 +164,8 @@ def compare(
         replace(each, seed=None)
         for each in evaluate_alike(targets, generator, effort, minutes, progress)
     ]
-    found_a, found_b = found[0], found[-1]
+    found_a = found[0]
+    found_b = found[-1]
     return Comparison(found_a, found_b, difference_of(found_a, found_b), seed, same)
 
 
@@ -192,7 +194,8 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
 
 def _same(first: UnnormalizedModel, second: UnnormalizedModel) -> bool:
     """Whether all parameters are the same numbers, whatever their types."""
-    ours, theirs = first.tensors(), second.tensors()
+    ours = first.tensors()
+    theirs = second.tensors()
     if type(first) is not type(second) or ours.keys() != theirs.keys():
         return False
     return all(torch.equal(ours[name].double().cpu(), theirs[name].double().cpu()) for name in ours)

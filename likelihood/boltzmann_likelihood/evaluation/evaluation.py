@@ -94,7 +94,8 @@ EXACT_UNITS = 25
 TOLERANCE = 0.01
 # What of the minutes is spent before the width of the interval is looked at; also how much longer
 # than it seems to need a run is made.
-_FIRST_SHARE, _MARGIN = 1 / 16, 1.5
+_FIRST_SHARE = 1 / 16
+_MARGIN = 1.5
 # Of a run that takes so few seconds nothing needs to be said before it.
 _NO_WAIT = 5.0
 # Gibbs steps of the chains whose states stand in for test images.
@@ -489,7 +490,9 @@ def warn_if_too_short(minutes: float, seconds: float) -> None:
 
 def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Evaluation:
     """Estimate with this effort, doubt and judge; 0 chain-steps stand for the usual number."""
-    target, runs, hidden = start.target, start.runs, start.hidden
+    target = start.target
+    runs = start.runs
+    hidden = start.hidden
     tempering_steps = effort.tempering_steps or runs.usual_tempering_steps(effort.num_steps)
     unnormalized = _NOTHING_UNNORMALIZED
     if target.has_images:

@@ -56,7 +56,8 @@ POSTERIOR_IMAGES = 100
 _CHAINS = 8
 # More annealing is tried while the average rises by more than the first with twice as many draws,
 # and is too little beyond the second, in nats.
-_SETTLED, _RISING = 0.02, 0.1
+_SETTLED = 0.02
+_RISING = 0.1
 # How far the two ends may be apart for the model's own images, beyond what the spread of the
 # weights explains, in nats.
 _APART = 0.5
@@ -70,7 +71,8 @@ _LOOKS = 3
 # The part of the images, those with the lowest ln p*(v), for which a search has more chains.
 _WORST = 0.1
 # Images whose states are tried in all others, and images at a time.
-_SOURCES, _BLOCK = 6, 50
+_SOURCES = 6
+_BLOCK = 50
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,10 @@ class HiddenLayers:
         weights: Tensor | None,
         generator: torch.Generator,
     ) -> None:
-        self._model, self._rows, self._log_p, self._weights = model, rows, log_p, weights
+        self._model = model
+        self._rows = rows
+        self._log_p = log_p
+        self._weights = weights
         seed = int(
             torch.randint(2**62, (), generator=generator.clone_state(), device=generator.device)
         )
@@ -140,7 +145,8 @@ class HiddenLayers:
 
     def doubts(self, units: Tensor) -> tuple[Doubt, ...]:
         """What speaks against the estimate, given draws of the units of `model.annealed` [n, units]."""
-        found, rise = [], self.estimate.rise
+        found = []
+        rise = self.estimate.rise
         if rise > _RISING:
             text = (
                 f"ln p*(v) still rises by {rise:.1f} nats when the draws of the hidden units are doubled: its average is too low by an unknown "
@@ -207,7 +213,8 @@ class HiddenLayers:
 
     def _searched(self, index: Tensor, search: _Search, generator: torch.Generator) -> States:
         """States of these images by a search, with more chains for those with the lowest ln p*(v)."""
-        model, steps = self._model, search.steps
+        model = self._model
+        steps = search.steps
         states = search_anywhere(model, self._of(index), search.chains, steps, generator)
         worst = self._log_p[index].argsort()[: max(1, int(_WORST * len(index)))]
         rows = self._of(index[worst])
@@ -286,7 +293,8 @@ class HiddenLayers:
 
     def _annealed(self, steps: int, progress: bool | None) -> LogUnnormalized:
         log_weights = self._log_weights(self._chosen, _CHAINS, steps, self._generator, progress)
-        annealed, before = ReverseEstimate(log_weights), self._log_p[self._chosen]
+        annealed = ReverseEstimate(log_weights)
+        before = self._log_p[self._chosen]
         of_chosen = self._weights_of(self._chosen)
         found = control_variate_mean(
             annealed, before, self._log_p, batch_weights=of_chosen, all_weights=self._weights
@@ -365,7 +373,8 @@ class HiddenLayers:
 
         With states, the proposal is a mixture around these.
         """
-        estimate, generator = self.estimate, self._generator
+        estimate = self.estimate
+        generator = self._generator
         steps = max(1, estimate.steps)
         log_weights = self._weights_from(rows, estimate.draws, steps, generator, False, states)
         proposal = None

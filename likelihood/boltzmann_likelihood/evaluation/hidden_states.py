@@ -34,7 +34,8 @@ _STEPS_NEARBY = 4
 _HALVINGS = 4
 # Units whose odds are found together, by changing all of them, are one in so many. Odds beyond
 # the second number are not believed.
-_BLOCKS, _SUREST = 8, 10.0
+_BLOCKS = 8
+_SUREST = 10.0
 
 #: Hidden layers [n, states, M_l] of n images.
 States = list[Tensor]
@@ -72,7 +73,8 @@ def _search(
     chains = len(hidden[0]) // len(rows)
     proposal = model.proposal(rows.repeat_interleave(chains, 0))
     log_joint, slopes = _slopes(proposal, hidden)
-    best, highest = hidden, log_joint
+    best = hidden
+    highest = log_joint
     # Layers that were drawn anew at once would only change places.
     for step, layer in product(range(steps), range(len(hidden))):
         beta = min(1.0, (step + 1) / (hot + 1))

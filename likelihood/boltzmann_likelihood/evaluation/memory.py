@@ -28,14 +28,20 @@ _PROGRAM = 350 * 2**20
 _OF_A_WEIGHT = 8 + 8
 # Chains that walk together, what each unit of theirs takes, and states that are kept of AIS and of
 # five runs of parallel tempering.
-_CHAINS, _OF_A_UNIT, _KEPT = 100, 24, 600 + 5 * 70 * 4
-_OF_AN_IMAGE, _OF_A_CHAIN_STEP = 16, 16
+_CHAINS = 100
+_OF_A_UNIT = 24
+_KEPT = 600 + 5 * 70 * 4
+_OF_AN_IMAGE = 16
+_OF_A_CHAIN_STEP = 16
 # Means of the visible units from which modes are looked for at a time, at most 64 MiB of them, and
 # how many such parts there are at once.
-_MEANS, _PART, _PARTS = 514, 64 * 2**20, 2
+_MEANS = 514
+_PART = 64 * 2**20
+_PARTS = 2
 # Chain-steps of parallel tempering in all rounds, in units of those of the first, and where the
 # minutes decide.
-_ROUNDS, _CHAIN_STEPS = 2.6, 10_000_000
+_ROUNDS = 2.6
+_CHAIN_STEPS = 10_000_000
 _GIB = 2**30
 
 

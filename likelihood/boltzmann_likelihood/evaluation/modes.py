@@ -44,11 +44,13 @@ from paperlib.models.rbm import in_double
 from paperlib.numerics import softplus
 from paperlib.uncertain import Uncertain
 
-_CHAINS, _GIBBS_STEPS = 100, 50
+_CHAINS = 100
+_GIBBS_STEPS = 50
 _MET_STARTS = 64
 # Modes whose visible means differ by fewer pixels are the same, and so are those that differ by
 # less than this quantile of the distances between the modes of draws and the nearest other.
-_SAME, _USUAL = 1.0, 0.75
+_SAME = 1.0
+_USUAL = 0.75
 # Phases differ in more than this part of the pixels.
 _FAR = 0.05
 _SMALLEST = 1e-30
@@ -57,13 +59,16 @@ _SMALLEST = 1e-30
 _ALIKE = 0.5
 _MOST_UNITS = 256
 # Standard errors by which a mass exceeds another one for certain, and up to which it might.
-_SURELY, _PERHAPS = 3.0, 2.0
+_SURELY = 3.0
+_PERHAPS = 2.0
 # Beyond this error of ln Z, e to its power is no longer of interest.
 _LARGEST_ERROR = 50.0
 # With fewer round trips or a warning, ln Z of a short run of parallel tempering from a mode may be
 # wrong by so many nats, whatever error it states, unless the first run knows at least this part of
 # the mode.
-_FEWEST_TRIPS, _UNSURE, _WELL_MET = 50, 2.0, 0.5
+_FEWEST_TRIPS = 50
+_UNSURE = 2.0
+_WELL_MET = 0.5
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,8 @@ def check_mode(
 def _mass(tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float) -> Uncertain:
     """The mass of a region according to a run with this error of ln Z, in units of e^unit."""
     inside = inside.double()[:, None].cpu()
-    share, (error, _) = inside.mean().item(), mean_error(inside)
+    share = inside.mean().item()
+    (error, _) = mean_error(inside)
     of_log_z = math.expm1(min(std_error, _LARGEST_ERROR))
     scale = math.exp(tempering.log_z - unit)
     return Uncertain(scale * share, scale * math.hypot(share * of_log_z, error))

@@ -40,9 +40,11 @@ _LEAST_DIGIT = 0.05
 _MOST_COLLECTED = 0.2
 # Half the distance of neighbouring numbers in float32, relative to their size, and of 16-bit
 # integers to the largest one.
-_FLOAT32, _INTEGERS = 2.0**-24, 2.0**-16
+_FLOAT32 = 2.0**-24
+_INTEGERS = 2.0**-16
 # For the largest singular value: vectors side by side, and how often they are multiplied.
-_VECTORS, _ROUNDS = 4, 8
+_VECTORS = 4
+_ROUNDS = 8
 
 
 def chain_dtype(model: UnnormalizedModel) -> torch.dtype:

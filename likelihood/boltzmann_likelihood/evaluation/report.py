@@ -225,7 +225,8 @@ def _baselines(evaluation: Evaluation) -> str:
 
 
 def _log_z(evaluation: Evaluation) -> str:
-    log_z, tempering = evaluation.known_log_z.value, evaluation.tempering
+    log_z = evaluation.known_log_z.value
+    tempering = evaluation.tempering
     if tempering is None:
         return f"ln Z = {log_z:.2f} by AIS, at least {evaluation.least_log_z:.2f} (99.9 %)."
     interval = _interval(evaluation, evaluation.log_z_interval(LEVEL))
@@ -238,7 +239,8 @@ def _log_z(evaluation: Evaluation) -> str:
 
 
 def _average(evaluation: Evaluation) -> list[str]:
-    bracket, average = evaluation.runs[-1].bracket, evaluation.average
+    bracket = evaluation.runs[-1].bracket
+    average = evaluation.average
     by = "AIS" if evaluation.tempering is None else "parallel tempering"
     error = f"standard error over images {average.image_std_error:.2f}"
     others = f"for other images of the kind: {_of_other_images(average, '95 % interval ')}"
@@ -334,7 +336,8 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     }
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()
-    baselines, average = evaluation.baselines, evaluation.average
+    baselines = evaluation.baselines
+    average = evaluation.average
     result["baselines"] = {
         "uniform": baselines.uniform,
         "base_rates": baselines.base_rates,
@@ -503,7 +506,8 @@ def _quote_log_z(evaluation: Evaluation) -> str:
 
 def _methods(evaluation: Evaluation) -> list[str]:
     """The method that gave the number, and the estimates beside it."""
-    best, tempering = evaluation.runs[-1], evaluation.tempering
+    best = evaluation.runs[-1]
+    tempering = evaluation.tempering
     assert tempering is not None  # without it nothing is trusted
     ends = f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}"
     images = "images"
@@ -571,7 +575,8 @@ def describe_stored(found: Audit) -> str:
     low, high = found.interval
     where = "inside" if low <= found.claimed_log_z <= high else "outside"
     if found.evaluation.exact is not None:
-        beside, by = f"the exact one is {log_z:.2f}", "It is off by"
+        beside = f"the exact one is {log_z:.2f}"
+        by = "It is off by"
     else:
         # an estimate, which may be what is off
         by = "The difference is"
@@ -650,11 +655,9 @@ def describe_training(found: TrainingLikelihood) -> str:
         f"  {'checkpoint':<{width}} {'ln Z':>10} {'average':>9}   {'interval':<20}  {'behind the best':<24}  {'verdict':<17}{beside}",
     ]
     for number, each in enumerate(found.checkpoints):
-        log_z, average, behind = (
-            each.evaluation.known_log_z.value,
-            each.evaluation.average,
-            each.behind_best,
-        )
+        log_z = each.evaluation.known_log_z.value
+        average = each.evaluation.average
+        behind = each.behind_best
         interval = between(average.interval) if each.evaluation.has_interval else "none"
         gap = f"{behind.mean:.2f}"
         if each.evaluation.has_interval and best.has_interval:
@@ -691,8 +694,10 @@ def training_as_dict(found: TrainingLikelihood) -> dict[str, Any]:
     """The likelihood along training for machines, with a row for each checkpoint; infinite numbers become None."""
     rows = []
     for number, each in enumerate(found.checkpoints):
-        evaluation, behind = each.evaluation, each.behind_best
-        average, effort = evaluation.average, evaluation.effort
+        evaluation = each.evaluation
+        behind = each.behind_best
+        average = evaluation.average
+        effort = evaluation.effort
         low, high = evaluation.log_z_interval(LEVEL)
         rows.append(
             {

@@ -381,7 +381,8 @@ class Evaluation(Printed, FinishedRuns):
         """How much more time would settle the doubts, from what was seen; empty if there are none."""
         if not self.warnings or self.effort is None:
             return ""
-        factor, effort = self.judgement.factor, self.effort
+        factor = self.judgement.factor
+        effort = self.effort
         if math.isinf(factor):
             if any(doubt.part == Part.NOTHING for doubt in self.judgement.doubts):
                 return "More time alone is unlikely to help."

@@ -51,7 +51,8 @@ from paperlib.validation import ArrayLike
 
 # The first evaluation of all checkpoints takes this share of the time or, where steps are given, of
 # the steps for each of them.
-_SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1 / 16
+_SHARE_OF_TIME = 1 / 4
+_SHARE_OF_STEPS = 1 / 16
 # Among at most so many the rest of the time is divided: with more, each would get too little to be
 # settled.
 _MOST_AGAIN = 6
@@ -322,7 +323,8 @@ class _Starts(dict[int, Start]):
 
     def __init__(self, targets: Mapping[int, Target], generator: torch.Generator) -> None:
         super().__init__()
-        self.targets, self._generator = targets, generator
+        self.targets = targets
+        self._generator = generator
 
     def __missing__(self, number: int) -> Start:
         self[number] = find_start(self.targets[number], self._generator)

@@ -98,10 +98,12 @@ _WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TR
 SMALL = 0.5
 # RAISE's shortfall, an open bracket and a mode of which a run finds less are reported only beyond
 # the first, and an estimate of AIS that moves beyond the second, in nats.
-_TOLERANCE, _MOVING = 1.0, 0.5
+_TOLERANCE = 1.0
+_MOVING = 0.5
 # A mode of which parallel tempering knows less than this part, and which adds more nats than this,
 # may be one of many that were missed.
-_MET, _FIRST_OF_MANY = 0.1, 0.01
+_MET = 0.1
+_FIRST_OF_MANY = 0.01
 # Where RAISE is too low for a larger part of the images than this, it is not because these are hard
 # to reach.
 _MOST = 0.75
@@ -300,7 +302,8 @@ def shortfall(
     """RAISE's shortfall, if on average it is larger by a nat than is explained; `explained` as for `judge`."""
     explained += max(0.0, tempering.log_z - best.ais.log_weights.mean().item())
     below_ais = tempering.log_z - best.ais.log_z
-    nats, by_image = best.bracket.gap - below_ais, best.bracket.vector_gaps - below_ais
+    nats = best.bracket.gap - below_ais
+    by_image = best.bracket.vector_gaps - below_ais
     allowed = explained + _TOLERANCE
     if nats <= allowed:
         return None
@@ -313,7 +316,8 @@ def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str,
     runs = finished.runs
     or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
     best = runs[-1]
-    gap, found = best.bracket.gap, list(best.bracket.warnings)
+    gap = best.bracket.gap
+    found = list(best.bracket.warnings)
     word = best.bracket.verdict(_TOLERANCE)
     if word == "open":
         where = ""

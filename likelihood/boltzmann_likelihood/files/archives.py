@@ -26,10 +26,12 @@ from paperlib.validation import as_tensor
 # A message names all updates if there are at most this many.
 _FEW = 20
 _UPDATE = re.compile(r"update_(\d+)")
-_JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
+_JULIA_HEADER = "rbm_hdf5_file_format_version"
+_JULIA_VERSION = "1.0.0"
 # Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds,
 # what this library lacks.
-_BINARY, _SPIN = "Binary", "Spin"
+_BINARY = "Binary"
+_SPIN = "Spin"
 _RBMS_UNITS = {"BBRBM": (_BINARY, _BINARY), "IIRBM": (_SPIN, _SPIN)}
 _RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
 # Units of each layer, under the names that the Julia package uses.
@@ -211,7 +213,8 @@ def _of_julia(stored: Mapping[str, Entry], path: Path) -> ForeignRBM:
         got = f"shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
         raise _refused(path, "weights and biases that fit each other", got)
     sides = biases[0].shape[-2::-1]
-    visible_bias, hidden_bias = biases[0].reshape(-1), biases[1].reshape(-1)
+    visible_bias = biases[0].reshape(-1)
+    hidden_bias = biases[1].reshape(-1)
     matrix = weights.reshape(len(hidden_bias), len(visible_bias)).T
     notes: tuple[str, ...] = ()
     if len(sides) > 1:

@@ -87,9 +87,11 @@ def read_model(
     ...     read_model(f"{folder}/model.pt", width=lambda: 3)
     ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=('read as weights=W,visible=b,hidden=c',))
     """
-    location, update = os.fspath(path), None
+    location = os.fspath(path)
+    update = None
     if archive := _UPDATE.fullmatch(location):
-        location, update = archive["path"], int(archive["update"])
+        location = archive["path"]
+        update = int(archive["update"])
     chosen = parse_names(names)
     stored = _of_files(location)
     if is_archive(stored) and not chosen.keys() - {IGNORE}:
@@ -135,7 +137,8 @@ class RowsFile:
     """
 
     def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
-        self.name, self.path = name, path
+        self.name = name
+        self.path = path
         self._location, self._member = storage.file_and_member(os.fspath(path))
         self._entries: dict[str, Entry] = {}
 
@@ -162,7 +165,8 @@ class RowsFile:
         `widths` are the numbers of values that a row may have, where they are known: a column of
         labels is left out only if it is one too many.
         """
-        name, location = self.name, self._location
+        name = self.name
+        location = self._location
         key, entry = self._chosen(fewest_axes, widths)
         array = _as_array(name, key, entry)
         if array.dtype.kind == "U":
@@ -190,7 +194,9 @@ class RowsFile:
 
     def _chosen(self, fewest_axes: int, widths: Collection[int]) -> tuple[str, Entry]:
         """The name and the content of the one entry that can be rows."""
-        name, location, member = self.name, self._location, self._member
+        name = self.name
+        location = self._location
+        member = self._member
         stored = self._stored
         if member not in stored:
             # in HDF5, groups have slashes behind their names
@@ -315,7 +321,8 @@ def images_of(
     threshold: float | None = None,
 ) -> Images:
     """`read_images` from a file that may have been read before."""
-    name, path = file.name, file.path
+    name = file.name
+    path = file.path
     array, notes = file.rows(widths=(width,))
     if binarize_seed is not None and threshold is not None:
         raise InputError("threshold: expected it or a seed for binarization, got both")
@@ -337,13 +344,15 @@ def images_of(
             require_finite(name, images)
         except InputError as error:
             raise InputError(f"{error}; {COMPLETE}") from error
-    low, high = images.min().item(), images.max().item()
+    low = images.min().item()
+    high = images.max().item()
     if spins and low == -1:
         if not _are_spins(images):
             raise InputError(
                 f"{name}: expected -1 and 1 throughout, got other values beside -1. {_what_to_do(images, low, high)}"
             )
-        images, low = (images > 0).view(torch.uint8), 0
+        images = (images > 0).view(torch.uint8)
+        low = 0
     if threshold is not None:
         if not low <= threshold < high:
             raise InputError(

@@ -34,7 +34,10 @@ from paperlib.models.files import Entry, dense, printable
 from paperlib.models.rbm import RBM
 from paperlib.validation import as_float_tensor
 
-WEIGHTS, VISIBLE, HIDDEN, IGNORE = "weights", "visible", "hidden", "ignore"
+WEIGHTS = "weights"
+VISIBLE = "visible"
+HIDDEN = "hidden"
+IGNORE = "ignore"
 # Names in common use, in lower case, without signs between words and without a leading "rbm".
 _SYNONYMS = {
     WEIGHTS: {"weights", "weight", "weightmatrix", "w", "vishid", "components", "kernel"},
@@ -47,10 +50,12 @@ _SYNONYMS = {
         "bhidden", "intercepthidden", "hidrecbiases",
     },
 }  # fmt: skip
-_HIDDEN_FIRST, _VISIBLE_FIRST = {"components"}, {"vishid"}
+_HIDDEN_FIRST = {"components"}
+_VISIBLE_FIRST = {"vishid"}
 _LOG_Z = "logz"
 # So many numbers and texts are printed, each of at most so many signs.
-_MOST, _LONGEST = 30, 40
+_MOST = 30
+_LONGEST = 40
 _ROLE = re.compile(rf"(layers\.\d+\.)?({WEIGHTS}|{VISIBLE}|{HIDDEN})|layers\.\d+|{IGNORE}")
 _OF_LAYER = re.compile(r"layers\.(\d+)(\.\w+)?")
 _OF_GAUSSIAN = {"sigma", "sigmas", "std", "stds", "var", "variance", "logvar", "precision", "gamma", "logsigma", "stdev", "gaussian"}  # fmt: skip
@@ -400,7 +405,8 @@ def _model_of(arrays: _Arrays, ignored: Mapping[str, tuple[int, ...]], asked: _A
     if kind is DBN and not asked.layers:
         layers = _layers_of_ours(parts)
     if asked.layers:
-        parts, layers = {}, _layers_said(arrays, there, shapes, asked)
+        parts = {}
+        layers = _layers_said(arrays, there, shapes, asked)
     elif not parts:
         layers = _layers_of(there, shapes)
     snapshots: list[str] = []
@@ -733,7 +739,8 @@ def _copies(arrays: _Arrays) -> set[str]:
             rest = other.removeprefix(start)
             if other == matrix or place < 0 or (place and not rest.endswith(local)):
                 continue
-            before, behind = rest[:place], rest[place + len(local) :]
+            before = rest[:place]
+            behind = rest[place + len(local) :]
             pairs = {
                 name: f"{start}{before}{name.removeprefix(start)}{behind}"
                 for name in arrays
@@ -846,7 +853,8 @@ def _rbm_of_all(arrays: _Arrays, there: _Arrays, asked: _Asked) -> _OneRBM:
         for role in (VISIBLE, HIDDEN)
         if role in roles
     }
-    turned, notes = asked.turned, ()
+    turned = asked.turned
+    notes = ()
     if WEIGHTS not in asked.chosen:
         turned, notes = _orientation(roles[WEIGHTS], weights, biases, short, asked)
     if turned:

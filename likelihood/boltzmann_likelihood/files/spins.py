@@ -50,17 +50,20 @@ def binary_from_spins(
     """
     given = RBM(weights, visible_bias, hidden_bias)
     couplings = given.weights.double()
-    b, a = given.visible_bias.double(), given.hidden_bias.double()
+    b = given.visible_bias.double()
+    a = given.hidden_bias.double()
     offset = 0.0
     # One layer after the other: v'W h + b'v with v = 2 x - 1 is x'(2 W) h + (2 b)'x - (1'W) h -
     # 1'b.
     if visible:
         offset -= b.sum().item()
         a = a - couplings.sum(0)
-        couplings, b = 2 * couplings, 2 * b
+        couplings = 2 * couplings
+        b = 2 * b
     if hidden:
         offset -= a.sum().item()
         b = b - couplings.sum(1)
-        couplings, a = 2 * couplings, 2 * a
+        couplings = 2 * couplings
+        a = 2 * a
     dtype = given.dtype
     return RBM(couplings.to(dtype), b.to(dtype), a.to(dtype)), offset

@@ -37,7 +37,9 @@ from paperlib.models.files import Entry, first_line, printable, read_safetensors
 
 _Source: TypeAlias = Path | io.BytesIO
 
-_HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-file"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_NPY = b"\x93NUMPY"
+_MATLAB_73 = b"MATLAB 7.3 MAT-file"
 # What torch.save wrote before it wrote zip files.
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 # What a number of numpy's is made of in a file of torch, in which nothing else of numpy is allowed.
@@ -235,7 +237,8 @@ def _contents(source: _Source) -> bytes:
 
 def _format_of_zip(source: _Source, path: Path) -> str:
     with zipfile.ZipFile(source) as file:
-        names, size = file.namelist(), sum(member.file_size for member in file.infolist())
+        names = file.namelist()
+        size = sum(member.file_size for member in file.infolist())
     storage.require_modest(path, size)
     if any(re.search(r"(^|/)code/.*\.py$|(^|/)constants\.pkl$", name) for name in names):
         raise InputError(
@@ -478,7 +481,8 @@ class _Hdf5(UserDict[str, Entry]):
 
     def __init__(self, source: _Source, path: Path) -> None:
         super().__init__()
-        self._source, self.path = source, path
+        self._source = source
+        self.path = path
         with self._opened() as file:
             places = list(_places_below(file, "", set()))
         # A name may have dots of its own, and `a.b` may stand beside the group `a` with a `b`: then

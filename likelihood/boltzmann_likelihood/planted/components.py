@@ -130,7 +130,8 @@ def block_diagonal(
     num_blocks = require_count("num_blocks", num_blocks)
     weight_std = require_number("weight_std", weight_std, 0.0)
     bias_std = require_number("bias_std", bias_std, 0.0)
-    dtype, generator = require_type(dtype), resolve_generator(generator)
+    dtype = require_type(dtype)
+    generator = resolve_generator(generator)
     if num_blocks > min(num_visible, num_hidden):
         raise InputError(
             f"num_blocks: expected at most {min(num_visible, num_hidden)}, one for each unit of the smaller layer, "
@@ -345,7 +346,8 @@ class _Components:
         found = []
         for visible, hidden in _component_units(model.weights):
             weights = model.weights[visible][:, hidden]
-            here, there = visible_bias[visible], model.hidden_bias[hidden]
+            here = visible_bias[visible]
+            there = model.hidden_bias[hidden]
             if min(len(visible), len(hidden)) > _MOST_UNITS:
                 raise InputError(
                     f"rbm: expected components with at most {_MOST_UNITS} units in their smaller layer, "

@@ -108,7 +108,8 @@ def low_rank(
     strength = require_number("strength", strength, 0.0)
     threshold = require_number("threshold", threshold)
     bias_std = require_number("bias_std", bias_std, 0.0)
-    dtype, generator = require_type(dtype), resolve_generator(generator)
+    dtype = require_type(dtype)
+    generator = resolve_generator(generator)
     choices = as_tensor("values", values)
     require_shape("values", choices, [None])
     choices = _whole("values", choices)
@@ -316,7 +317,8 @@ def _draw_subset(group: _Group, number_on: Tensor, generator: torch.Generator) -
     drawn = torch.empty(len(number_on), len(group.bias), dtype=torch.float64)
     left = number_on.clone()
     for unit in range(len(group.bias) - 1, -1, -1):
-        without, with_it = group.log_polynomials[unit], group.log_polynomials[unit + 1]
+        without = group.log_polynomials[unit]
+        with_it = group.log_polynomials[unit + 1]
         log_prob = without[(left - 1).clamp(min=0)] + group.bias[unit] - with_it[left]
         on = bernoulli(torch.where(left > 0, log_prob.exp(), 0.0), generator)
         drawn[:, unit] = on

@@ -125,7 +125,8 @@ def _ising_log_z(side: int, coupling: float) -> float:
     # gamma_0 has the sign of the distance from the critical point
     gammas[0] = 2 * coupling + math.log(math.tanh(coupling))
     halves = [side * gamma / 2 for gamma in gammas]
-    odd, even = halves[1::2], halves[0::2]
+    odd = halves[1::2]
+    even = halves[0::2]
     log_terms = [
         sum(_log_2_cosh(x) for x in odd),
         sum(_log_2_sinh(abs(x)) for x in odd),
@@ -187,7 +188,9 @@ class _Coupled:
     which is the spin, so the sum over four neighbours counts for all three at once.
     """
 
-    _DOWN, _UP, _DRAWN = 0x001, 0x010, 0x100
+    _DOWN = 0x001
+    _UP = 0x010
+    _DRAWN = 0x100
     _ALL = _DOWN | _UP | _DRAWN
 
     def __init__(self, side: int, coupling: float, generator: torch.Generator) -> None:
@@ -316,7 +319,8 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     odd = np.zeros(size + 1, dtype=np.int64)
     np.add.at(odd, here, taken)
     np.add.at(odd, there, taken)
-    parity, parent = (odd % 2).tolist(), parents.tolist()
+    parity = (odd % 2).tolist()
+    parent = parents.tolist()
     for site in order[:0:-1].tolist():
         # A site with an odd number of taken bonds also takes the bond to its parent.
         if parity[site]:

@@ -145,10 +145,12 @@ def bennett(
                 f"num_batches: expected at most one for each draw, got {num_batches} for {len(up)} and {len(down)} draws"
             )
     if overlap < _NO_OVERLAP:
-        variance, freedom = math.inf, math.inf
+        variance = math.inf
+        freedom = math.inf
     elif num_batches is None:
         spread = (left.square().sum() + right.square().sum()).item() / overlap**2
-        variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf
+        variance = spread - 1 / len(up) - 1 / len(down)
+        freedom = math.inf
     else:
         # the difference of the two sides according to each batch, scaled up to the number of all
         # draws
@@ -193,7 +195,8 @@ def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
     high = both.where(finite, -math.inf).amax(1) + margin - offset
     root = (low + high) / 2
     # The same memory in every round: to get it anew takes as long as the sums.
-    left, right = torch.empty_like(lower), torch.empty_like(upper)
+    left = torch.empty_like(lower)
+    right = torch.empty_like(upper)
     for _ in range(_MOST_ROUNDS):
         shifted = (root + offset)[:, None]
         torch.sub(lower, shifted, out=left).sigmoid_()
@@ -202,7 +205,8 @@ def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
         excess = sums[0] - sums[1]
         # s' = s - s^2
         slope = sum(s - side.square_().sum(1) for s, side in zip(sums, (left, right), strict=True))
-        low, high = torch.where(excess > 0, root, low), torch.where(excess > 0, high, root)
+        low = torch.where(excess > 0, root, low)
+        high = torch.where(excess > 0, high, root)
         newton = root + excess / slope
         # The last steps may end at a limit of the bracket, or beyond it by a rounding error.
         slack = _PRECISION * (1 + root.abs())

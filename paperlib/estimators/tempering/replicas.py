@@ -52,9 +52,11 @@ class Replicas(Ladder, Generic[State]):
 
     def divide(self, parts: int) -> list[Replicas[State]]:
         """At most so many parts, which walk with copies of one generator as they would have walked together; see `join`."""
-        divided, count = [], len(self.betas)
+        divided = []
+        count = len(self.betas)
         for numbers in torch.arange(self.num_replicas).tensor_split(min(parts, self.num_replicas)):
-            first, size = int(numbers[0]), len(numbers)
+            first = int(numbers[0])
+            size = len(numbers)
             chains = torch.arange(first * count, (first + size) * count)
             state = self._path.select(self.state, chains.to(self.betas.device))
             part = Replicas(self._path, self.betas, size, state)
@@ -113,7 +115,8 @@ class Record:
         # Visits of each chain in order of time; so few numbers are sorted faster in their smallest
         # type.
         order = chains.astype(np.min_scalar_type(chains.max())).argsort(axis=None, kind="stable")
-        visitor, at_target = chains.reshape(-1)[order], order % 2 == 1
+        visitor = chains.reshape(-1)[order]
+        at_target = order % 2 == 1
         same = visitor[1:] == visitor[:-1]
         back = np.bincount(visitor[1:][same & at_target[:-1] & ~at_target[1:]])
         # A chain that came to the target first had not been at the start.

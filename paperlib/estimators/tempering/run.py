@@ -101,7 +101,8 @@ class TemperingRun:
         generator: torch.Generator,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.path, self.generator = path, generator
+        self.path = path
+        self.generator = generator
         self._plan = plan
         self._checkpoint = checkpoint or Checkpoint(None, {})
         self.spent = 0
@@ -133,7 +134,9 @@ class TemperingRun:
 
     def _begin(self, number: int, replicas: Replicas[Any]) -> None:
         """Set up a round that begins with these chains."""
-        self._number, self.replicas, self._done = number, replicas, 0
+        self._number = number
+        self.replicas = replicas
+        self._done = 0
         left = self._plan.chain_steps - self.spent
         share = left if self.main else int(self._plan.pilots[number] * self._plan.chain_steps)
         self._steps = max(0 if self.main else 1, min(share, left) // replicas.num_chains)
@@ -172,11 +175,13 @@ class TemperingRun:
         walk side by side in as many threads as torch has. Otherwise small products run in this
         thread: many threads would wait for each other in each of them.
         """
-        path, replicas = self.path, self.replicas
+        path = self.path
+        replicas = self.replicas
         if path.walks_in_threads and not path.divides_replicas:
             return [self._walk(replicas, self.generator, steps, on_step)]
         threads = torch.get_num_threads() if self.main and path.walks_in_threads else 1
-        parts, copies = [replicas], [self.generator]
+        parts = [replicas]
+        copies = [self.generator]
         if min(threads, replicas.num_replicas) > 1:
             parts = replicas.divide(threads)
             copies = [self.generator.clone_state() for _ in parts]
@@ -236,7 +241,8 @@ class TemperingRun:
                 rows = torch.cat([torch.cat(part[name]) for part in found], dimension)
                 # On a GPU they are fetched only now, so that no step has to be waited for.
                 joined[name] = rows.cpu() if name == "log_ratios" else rows.int().cpu()
-        units, corrections = [], []
+        units = []
+        corrections = []
         for kept in zip(*[part["kept"] for part in found], strict=True):
             for end in (0, 1):
                 states = [states[end] for states in kept]
@@ -256,7 +262,8 @@ class TemperingRun:
 
     def _next_replicas(self) -> Replicas[Any]:
         """Temperatures placed according to the last round, with those of its chains that were nearest to them."""
-        old, plan = self.replicas, self._plan
+        old = self.replicas
+        plan = self._plan
         if plan.betas is not None:
             return Replicas(self.path, plan.betas, old.num_replicas, old.state)
         record = self.record()
@@ -299,7 +306,8 @@ class TemperingRun:
 
         The corrections are float64, `end_correction` of the chains at beta = 0 and at beta = 1.
         """
-        units, corrections = self._series["units"], self._series["corrections"]
+        units = self._series["units"]
+        corrections = self._series["corrections"]
         steps = [(place + 1) * self._interval - 1 for place in range(len(units))]
         return steps, units, corrections
 
@@ -338,7 +346,8 @@ class TemperingRun:
         replicas.chain_at = chain_at
         self.spent = numbers["spent"] - numbers["done"] * replicas.num_chains
         self._begin(numbers["round"], replicas)
-        self.spent, self._done = numbers["spent"], numbers["done"]
+        self.spent = numbers["spent"]
+        self._done = numbers["done"]
         recorded = ("log_ratios", "ends", "units", "corrections")
         self._series = {name: tensors[name] for name in recorded if name in tensors}
         if "units" in tensors:

@@ -55,7 +55,8 @@ def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> 
     fine = np.linspace(0, 1, _FINE)
     along = PchipInterpolator(betas.numpy(), barrier)(fine)
     placed = np.interp(np.linspace(0, barrier[-1], num_temperatures), along, fine)
-    placed[0], placed[-1] = 0.0, 1.0
+    placed[0] = 0.0
+    placed[-1] = 1.0
     return torch.from_numpy(placed)
 
 

@@ -245,7 +245,8 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
 
 def _estimate(run: TemperingRun) -> TemperingEstimate:
     """The estimate from a run that has come to its end."""
-    path, record = run.path, run.record()
+    path = run.path
+    record = run.record()
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
@@ -263,7 +264,8 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
     kept = torch.tensor([step >= first for step in steps])
     samples = _target_draws(units[kept], corrections[kept][:, 1], run.generator)
     counted = run.record(first)
-    rates, trips = counted.rejection_rates(), counted.round_trips()
+    rates = counted.rejection_rates()
+    trips = counted.round_trips()
     return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
@@ -305,7 +307,8 @@ def _joined_estimate(
     links = lower.shape[2]
     flat = (side.reshape(-1, links).T for side in (lower, upper))
     roots = bennett_roots(*flat)
-    left, right = torch.sigmoid(lower - roots), torch.sigmoid(roots - upper)
+    left = torch.sigmoid(lower - roots)
+    right = torch.sigmoid(roots - upper)
     series = ((left - right) / left.mean((0, 1))).sum(2)
     log_ratios = roots.new_zeros(links + 1)
     log_ratios[1:] = roots.cumsum(0)

@@ -114,7 +114,8 @@ class ChapterPage(SphinxTransform):
         (table,) = figure.findall(nodes.table)
         *outputs, caption = figure.children
         table.insert(0, nodes.title("", "", *caption.children))
-        table["ids"], table["names"] = figure["ids"], figure["names"]
+        table["ids"] = figure["ids"]
+        table["names"] = figure["names"]
         for identifier in table["ids"]:
             self.document.ids[identifier] = table
         figure.replace_self(outputs)

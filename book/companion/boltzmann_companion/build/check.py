@@ -54,7 +54,8 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
     "draws None, not '0.2.0'"
     """
     made = record["provenance"]
-    chapter, profile = made["chapter"], record["profile"]
+    chapter = made["chapter"]
+    profile = record["profile"]
     parameters, _ = book_parameters(chapter)
     del parameters["profile"]
     settings = settings_in_force(parameters, read_settings(chapter, profile), profile)
@@ -124,7 +125,9 @@ def check_chapter(chapter: Path) -> tuple[list[str], list[str]]:
     """
     root = storage.repository_root()
     folder = root / "_build" / "check"
-    figures, copy, executed = folder / "figures", folder / chapter.name, folder / "executed.ipynb"
+    figures = folder / "figures"
+    copy = folder / chapter.name
+    executed = folder / "executed.ipynb"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     stored = nbformat.read(chapter, as_version=4)

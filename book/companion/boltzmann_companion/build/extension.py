@@ -28,7 +28,8 @@ EXECUTED = "PAPERLIB_EXECUTED"
 
 # A cell with more characters than this and at least this many words is read as a sentence, not
 # compared as a value.
-_CHARACTERS, _WORDS = 24, 4
+_CHARACTERS = 24
+_WORDS = 4
 
 
 class ProseFirstBuilder(StandaloneHTMLBuilder):

@@ -31,7 +31,8 @@ def setup(app: Sphinx) -> None:
 def _enter_terms(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
     """Enter each term in the index, at its place in the page to which its definition links last; Sphinx writes pages of which this has changed."""
     index = env.get_domain("index").data
-    before, after = index.get(_TERMS, {}), {}
+    before = index.get(_TERMS, {})
+    after = {}
     if _GLOSSARY in env.found_docs:
         for entry in env.get_doctree(_GLOSSARY).findall(nodes.definition_list_item):
             links = (

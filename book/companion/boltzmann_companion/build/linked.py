@@ -44,7 +44,8 @@ _WORDS |= {word: number for number, word in zip(range(30, 100, 10), _TENS, stric
 _OTHERS = {"no": 0, "none": 0, "a": 1, "an": 1, "both": 2}
 _SIZES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 # Units of cells that may be said in per cent.
-_SHARES, _PER_CENT = {"", "fraction", "share"}, {"%", "percent"}
+_SHARES = {"", "fraction", "share"}
+_PER_CENT = {"%", "percent"}
 # What may stand before a number, and whether the cell may be smaller or larger, by one in the last
 # place, or either, by a tenth.
 _BOUNDS = {
@@ -419,7 +420,8 @@ def _blank(text: str) -> str:
 
 def _without_code(text: str) -> str:
     """A text whose blocks of code and exercises are blank, but not what other directives hold."""
-    lines, fences = [], list[tuple[str, bool]]()
+    lines = []
+    fences = list[tuple[str, bool]]()
     for line in text.split("\n"):
         fence = _FENCE.match(line)
         if fence and fences and not fence[2] and fence[1] == fences[-1][0]:

@@ -530,7 +530,8 @@ def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
                 raise ReproductionError(
                     f"{chapter.stem} has changed since it was executed; {_again(chapter, 'digits')}"
                 )
-            cell.outputs, cell.execution_count = done.outputs, count
+            cell.outputs = done.outputs
+            cell.execution_count = count
             for output in cell.outputs:
                 if "execution_count" in output:
                     output.execution_count = count

@@ -103,7 +103,8 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
         made = record["provenance"]
         again = made.get("again", {})
         shards = made.get("shards") or {}
-        name, profile = record["name"], record["profile"]
+        name = record["name"]
+        profile = record["profile"]
         cells = [
             f"[{name}](cell:figures/{profile}/{name}.json)",
             profile,

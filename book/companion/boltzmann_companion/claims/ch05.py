@@ -45,7 +45,8 @@ def _pooled_error(points: Rows) -> float:
     for row in points:
         share = row["runs"] * math.exp(row["log_z"] - row["exact_log_z"])
         relative_std = math.expm1(row["interval_3_sigma"][1] - row["log_z"]) / 3
-        mean, variance = mean + share, variance + (share * relative_std) ** 2
+        mean = mean + share
+        variance = variance + (share * relative_std) ** 2
     return (mean - sum(row["runs"] for row in points)) / math.sqrt(variance)
 
 
@@ -53,7 +54,8 @@ def both_directions(ratios: Rows) -> Claims:
     """Of this run's ratios, one from a long chain and two from exact draws: the last two beside the true ratio."""
     exact_starts = ratios[1:]
     intervals = [row["interval_3_sigma"] for row in exact_starts]
-    low, high = min(low for low, _ in intervals), max(high for _, high in intervals)
+    low = min(low for low, _ in intervals)
+    high = max(high for _, high in intervals)
     known = math.isfinite(low) and math.isfinite(high)
     claim = "the intervals of the two directions bracket the true log-ratio"
     yield claim, low <= exact_starts[0]["exact"] <= high if known else None

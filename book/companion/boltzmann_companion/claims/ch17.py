@@ -47,7 +47,8 @@ def trust(trusted: Rows) -> Claims:
 
 def approximations(rows: Rows, runs: Rows) -> Claims:
     """Of `deterministic-approximations`, and of `estimator-study` beside it."""
-    error, largest = _median_errors(runs), max(row["budget"] for row in runs)
+    error = _median_errors(runs)
+    largest = max(row["budget"] for row in runs)
     nearer = every(
         error[row["model"], largest, _MEAN_FIELD] < min(abs(row[key]) for key in _APPROXIMATIONS)
         for row in rows

@@ -86,7 +86,8 @@ class Conclusion:
         """What became of the conclusion: cases that cannot be told may go either way."""
         words = list(cases.values())
         needed = max(1, self.enough(len(words)))
-        came_out, unknown = words.count(Word.CAME_OUT), words.count(Word.CANNOT_TELL)
+        came_out = words.count(Word.CAME_OUT)
+        unknown = words.count(Word.CANNOT_TELL)
         if came_out >= needed:
             return Word.CAME_OUT
         return Word.CANNOT_TELL if came_out + unknown >= needed or not words else Word.DID_NOT
@@ -251,7 +252,8 @@ def mostly_low(row: Row) -> Word:
 )
 def cd3_over_cd1(rows: Rows) -> Cases:
     """After each length of training, by the prediction interval of the lead of one more seed."""
-    better, worse = "CD3(500)", "CD1(500)"
+    better = "CD3(500)"
+    worse = "CD1(500)"
     cases = {}
     for epoch in judged_lengths(rows, better, worse):
         ahead, behind = (by_seed(rows, model, epoch, "test") for model in (better, worse))

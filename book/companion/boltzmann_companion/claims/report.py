@@ -110,7 +110,8 @@ def compared(stored: Stored | None = None) -> list[Compared]:
     stored : Stored, optional
         The records; by default the committed ones at the papers' size.
     """
-    stored, entries = stored or Stored(), load_published()
+    stored = stored or Stored()
+    entries = load_published()
     return [
         compare(entry, entry.same_weights or entry.reproduced_by, stored, entries)
         for entry in entries
@@ -216,7 +217,8 @@ def _is_fitted(cell: Cell | None, record: Mapping[str, Any] | None) -> bool:
 
 def comparison_rows(record_name: str, stored: Stored | None = None) -> Iterator[Compared]:
     """The rows of `comparison_table`: below a model of ours stands the authors', if any."""
-    stored, entries = stored or Stored(), load_published()
+    stored = stored or Stored()
+    entries = load_published()
     for entry in entries:
         if entry.reproduced_by is None or entry.reproduced_by.record != record_name:
             continue

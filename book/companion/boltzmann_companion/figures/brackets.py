@@ -26,7 +26,8 @@ def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
         axes.plot(*columns(rows, "steps", key), label=f"{name}, {start}", **look)
         bar = {"color": look["color"], "linewidth": 1}
         for row in rows:
-            place, value = row["steps"], row[key]
+            place = row["steps"]
+            value = row[key]
             bottom, top = _ends(row, key)
             if math.isinf(top):
                 arrow = {"arrowstyle": "<-", "shrinkA": 0, "shrinkB": 0} | bar

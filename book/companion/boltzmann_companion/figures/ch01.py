@@ -74,7 +74,8 @@ def graph(rbm: RBM) -> Figure:
 
 def in_full(rbm: RBM, p_joint: Tensor) -> Figure:
     """The joint distribution [2^D, 2^M] of a tiny RBM, and that of its images."""
-    all_v, all_h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
+    all_v = all_states(rbm.num_visible)
+    all_h = all_states(rbm.num_hidden)
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 2.9), width_ratios=[1, 1.5])
     left.imshow(p_joint.T, cmap="gray_r", aspect="auto", vmin=0)
     names = ["".join(str(int(unit)) for unit in h) for h in all_h]
@@ -157,7 +158,8 @@ def traces(
     figure, axes = plt.subplots(figsize=(6.0, 3.0))
     for name, trace in means.items():
         axes.plot([1 + step for step in steps], trace, label=name)
-    own_level, test_level = exact.mean().item(), on_test.mean().item()
+    own_level = exact.mean().item()
+    test_level = on_test.mean().item()
     axes.axhline(own_level, color="black", linestyle="-.", linewidth=1, label="exact draws")
     axes.set(xscale="log", xlabel="1 + Gibbs steps", ylabel="mean $\\ln p^*(\\mathbf{v})$ in nats")
     spread = exact.std().item()

@@ -113,7 +113,8 @@ def variance(
     """Autocorrelations of the values [S] of the states, exact and along runs [R, N]; and the variance of means of the last chain."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3))
     for number, (name, chain) in enumerate(chains.items()):
-        exact, color = chain.autocovariance(values, 15), PALETTE[number]
+        exact = chain.autocovariance(values, 15)
+        color = PALETTE[number]
         left.plot(exact / exact[0], color=color, linestyle=LINE_STYLES[number], label=name)
         look = {"marker": "os^v"[number], "markersize": 3, "linestyle": "", "color": color}
         left.plot(autocorrelation(runs[name])[:16], **look)
@@ -121,7 +122,8 @@ def variance(
     left.legend(fontsize=8)
     last = list(chains.values())[-1]
     lengths, simulated = columns(rows, "length", "simulated")
-    every, single = range(1, lengths[-1] + 1), last.variance_of_mean(values, 1)
+    every = range(1, lengths[-1] + 1)
+    single = last.variance_of_mean(values, 1)
     predicted = [n * last.variance_of_mean(values, n) / single for n in every]
     right.plot(every, predicted, color=PALETTE[0])
     # of the variance of nearly normal means
@@ -147,7 +149,8 @@ def inference(rows: Rows) -> Figure:
     figure, (panels,) = plt.subplots(1, len(images), figsize=(7.0, 3.3), sharey=True, squeeze=False)
     for panel, (image, own) in zip(panels, images.items(), strict=True):
         for number, (key, name) in enumerate(named.items()):
-            errors, color = [max(row[key], 1e-5) for row in own], PALETTE[number]
+            errors = [max(row[key], 1e-5) for row in own]
+            color = PALETTE[number]
             [strengths] = columns(own, "strength")
             panel.plot(strengths, errors, color=color, linestyle=LINE_STYLES[number], label=name)
             for row, error in zip(own, errors, strict=True):

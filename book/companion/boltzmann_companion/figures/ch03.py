@@ -32,7 +32,8 @@ def training_set(images: Tensor, side: int) -> Figure:
 def bias(rows: Rows, slowest: Mapping[str, float]) -> Figure:
     """Bias and angle of CD-T against T, and the contribution of the slowest eigenvalue, given its share of the gradient at T = 0."""
     figure, left, right = _side_by_side(3.4)
-    steps, stages = list(grouped(rows, "steps")), grouped(rows, "stage")
+    steps = list(grouped(rows, "steps"))
+    stages = grouped(rows, "stage")
     for (name, share), marker in zip(slowest.items(), _MARKERS, strict=True):
         own = stages[name]
         look: dict[str, Any] = {"marker": marker, "markersize": 5, "label": name}

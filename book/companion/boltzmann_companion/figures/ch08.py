@@ -47,7 +47,8 @@ def course(
     height, width = image_shape
     below = len(chains["backward"][0]) * (height + 1) + 0.5
     for part, look in enumerate(looks):
-        place, label = (part + 0.5) * (width + 1), f"β = {betas[look]:.2f}"
+        place = (part + 0.5) * (width + 1)
+        label = f"β = {betas[look]:.2f}"
         lower.text(place, below, label, ha="center", va="top", fontsize=8)
     return figure
 

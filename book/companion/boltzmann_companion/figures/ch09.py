@@ -33,7 +33,8 @@ def variance(
         counts, spreads = columns(own, "images", "spread")
         right.plot(counts, spreads, color=color, linestyle="-")
         right.plot(counts, [abs(kappa) / count for count in counts], color=color, linestyle="--")
-        sizes, errors = [abs(row["bias"]) for row in own], [3 * row["error"] for row in own]
+        sizes = [abs(row["bias"]) for row in own]
+        errors = [3 * row["error"] for row in own]
         look = {"color": color, "marker": marker, "markersize": 4, "linestyle": ""}
         right.errorbar(counts, sizes, errors, label=f"{name} $\\ln p^*$", **look)
     right.set(xscale="log", yscale="log", xlabel="images $n$", ylabel="nats")

@@ -18,7 +18,8 @@ from boltzmann_companion.rows import by_model, columns
 # Lines end at the units of `layers`, which stand close together.
 _TIGHT = {"shrinkA": 6, "shrinkB": 6}
 # Annealing, as AIS does it, makes an image; RAISE goes back from one.
-_DOWN, _UP = arrow_of("AIS") | {"linewidth": 1.4}, arrow_of("RAISE") | {"linewidth": 1.4}
+_DOWN = arrow_of("AIS") | {"linewidth": 1.4}
+_UP = arrow_of("RAISE") | {"linewidth": 1.4}
 
 
 def layers() -> Figure:
@@ -98,11 +99,13 @@ def heating() -> Figure:
         heated = number >= 3
         y, reach = (1.2, 0.0) if heated else (0.6, 0.14)
         bent = {"shrinkA": 12, "shrinkB": 12, "connectionstyle": "arc3,rad=-0.45"}
-        left, right = (start + reach, y), (end - reach, y)
+        left = (start + reach, y)
+        right = (end - reach, y)
         axes.annotate("", right, left, arrowprops=_DOWN | bent)
         axes.annotate("", left, right, arrowprops=_UP | bent)
         power = "^{(\\mathbf{v})}" if heated else ""
-        forward, back = f"$T_{{{index}}}{power}$", f"$\\tilde{{T}}_{{{index}}}{power}$"
+        forward = f"$T_{{{index}}}{power}$"
+        back = f"$\\tilde{{T}}_{{{index}}}{power}$"
         text: dict[str, Any] = {"ha": "center", "fontsize": 10}
         axes.text(x, y + 0.52, forward, va="bottom", color=_DOWN["color"], **text)
         axes.text(x, y - 0.54, back, va="top", color=_UP["color"], **text)
@@ -124,8 +127,10 @@ def unrolled() -> Figure:
     axes.text(0.15, 1.95, "$W^2$", va="center", color=_DOWN["color"])
     _step_down(axes, 0, 1.3, 0, ("$W^1$", "$Q$"))
     first_layer = "$W^1$", "$Q = W^{1\\top}$"
-    last_down, last_up = ("$\\beta_{K} W^2$", "$\\beta_{K} W^{2\\top}$")
-    first_down, first_up = ("$\\beta_{1} W^2$", "$\\beta_{1} W^{2\\top}$")
+    last_down = "$\\beta_{K} W^2$"
+    last_up = "$\\beta_{K} W^{2\\top}$"
+    first_down = "$\\beta_{1} W^2$"
+    first_up = "$\\beta_{1} W^{2\\top}$"
     # From the bottom up: the height, the name, and the weights of the step down to the box below.
     stack = [
         (0, "$\\mathbf{v}$", None),

@@ -79,7 +79,8 @@ def _lateral(axes: Axes, layer: Places, **look: Any) -> None:
 
 def two_directions(rows: Rows, line: Tensor) -> Figure:
     """Two modes on a line, one panel for each separation, and the Gaussians fitted to them."""
-    separations, names = grouped(rows, "separation"), list(grouped(rows, "divergence"))
+    separations = grouped(rows, "separation")
+    names = list(grouped(rows, "divergence"))
     figure, (panels,) = plt.subplots(
         1, len(separations), figsize=(7.0, 3.0), sharey=True, squeeze=False
     )

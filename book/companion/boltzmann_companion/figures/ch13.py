@@ -14,7 +14,8 @@ from boltzmann_companion.claims.report import ALLOWED, Compared
 
 # The paper's number is an open circle, ours a filled one; the authors' weights have a colour.
 _PAPER: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "color": "0.3", "linestyle": ""}
-_OURS, _AUTHORS = "C0", "C3"
+_OURS = "C0"
+_AUTHORS = "C3"
 
 
 def second_paper(models: Mapping[str, Mapping[str, Compared]]) -> Figure:

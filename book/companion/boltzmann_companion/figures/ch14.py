@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def squares(studies: Mapping[str, Rows]) -> Figure:
     """How many evaluations of each study are right or wrong, trusted or suspected: squares of that area."""
     figure, panels = plt.subplots(1, len(studies), figsize=(5.6, 2.3), sharey=True)
-    words, truths = ("trusted", "suspected"), ("wrong", "right")
+    words = ("trusted", "suspected")
+    truths = ("wrong", "right")
     for axes, (name, rows) in zip(panels, studies.items(), strict=True):
         given = Counter(row["outcome"] for row in rows)
         for (x, word), (y, truth) in product(enumerate(words), enumerate(truths)):
@@ -75,7 +76,8 @@ def _marked(row: Mapping[str, Any] | None) -> str:
     """The error of an evaluation, bold if it is wrong and with a question mark if it was suspected; a dash if there is none."""
     if row is None:
         return "–"
-    error, outcome = format_value(row["value_error"]), row["outcome"]
+    error = format_value(row["value_error"])
+    outcome = row["outcome"]
     return (f"**{error}**" if "wrong" in outcome else error) + "?" * ("suspected" in outcome)
 
 

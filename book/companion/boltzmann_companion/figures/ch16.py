@@ -50,13 +50,15 @@ def bracket_ends(rows: Rows, *tables: Rows) -> Figure:
     figure, axes = plt.subplots(figsize=(5.2, 1.2 + 0.36 * len(rows)))
     ends = by_model([row for table in tables for row in table])
     for y, row in enumerate(rows):
-        [table], (low, high) = ends[row["model"]], row["interval"]
+        [table] = ends[row["model"]]
+        (low, high) = row["interval"]
         look = look_of("parallel tempering")
         axes.errorbar(
             0, y, xerr=(high - low) / 2, **look, label=None if y else "parallel tempering"
         )
         for start, name in product(("base_rate", "uniform"), ("AIS", "RAISE")):
-            key, hollow = f"{start}_{name.lower()}", start == "uniform"
+            key = f"{start}_{name.lower()}"
+            hollow = start == "uniform"
             place = y + (0.15 if hollow else -0.15)
             label = f"{name}, uniform start" if hollow else name
             look = look_of(name, hollow=hollow)

@@ -17,9 +17,14 @@ from paperlib.errors import InputError
 
 # Size of the drawing in its own units, where the plotting area begins and ends, and how far both
 # sides stand from their K, so that error bars do not hide each other.
-_WIDTH, _HEIGHT = 480, 318
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 460, 48, 268
-_LINE_HEIGHT, _ASIDE = 18, 3
+_WIDTH = 480
+_HEIGHT = 318
+_LEFT = 64
+_RIGHT = 460
+_TOP = 48
+_BOTTOM = 268
+_LINE_HEIGHT = 18
+_ASIDE = 3
 # The names of both lines, with the code of all figures: colours, dashes and, at the end of a line,
 # a triangle that points to the truth.
 _NAMES = {"AIS": "AIS, on average too high", "RAISE": "RAISE, on average too low"}
@@ -67,7 +72,9 @@ def bracket_player(
     if steps[0] < 1 or any(high <= low for low, high in pairwise(steps)):
         raise InputError(f"steps: expected increasing numbers from 1, got {list(steps)}")
     sides = [[float(value) for _, value, _ in side] for side in (above, below)]
-    counts, exact, values = [int(k) for k in steps], float(truth), [*sides[0], *sides[1]]
+    counts = [int(k) for k in steps]
+    exact = float(truth)
+    values = [*sides[0], *sides[1]]
     if not all(map(math.isfinite, (*values, exact))):
         raise InputError("above, below, truth: expected finite numbers, got another one")
     if not all(low <= value <= high for low, value, high in (*above, *below)):
@@ -83,7 +90,8 @@ def bracket_player(
         f"gap {format_value(high - low)} nats; exactly {format_value(exact)}"
         for count, high, low in zip(counts, *sides, strict=True)
     ]
-    places, errors = [], []
+    places = []
+    errors = []
     for side, aside in ((above, -_ASIDE), (below, _ASIDE)):
         ends = [(round(x + aside, 1), *map(row, end)) for x, end in zip(columns, side, strict=True)]
         places.append([[x, y] for x, _, y, _ in ends])
@@ -146,5 +154,6 @@ def _names() -> str:
 def _scaled(start: int, end: int, value: float, values: Iterable[float]) -> float:
     """Where a value is between two places that stand for the least and the largest of all values."""
     everything = [*values]
-    low, high = min(everything), max(everything)
+    low = min(everything)
+    high = max(everything)
     return round(start + (end - start) * (value - low) / (high - low), 1)

@@ -21,8 +21,10 @@ from paperlib.mcmc import MarkovChain, total_variation
 from paperlib.validation import require_count, require_shape
 
 # Sizes in the drawing's own units, with one picture above the other so that it fits a narrow page.
-_WIDTH, _HEIGHT = 480, 366
-_LEFT, _RIGHT = 60, 472
+_WIDTH = 480
+_HEIGHT = 366
+_LEFT = 60
+_RIGHT = 472
 _BARS = (14, 194)  # top (probability one) and bottom (zero)
 _CURVE = (244, 334)  # distance one and the smallest distance that is shown
 _DECADES = 5
@@ -60,7 +62,8 @@ def chain_player(
     for chain in chains.values():
         require_shape("chains", chain.transition, [len(state_labels), len(state_labels)])
     require_shape("target", target, [len(state_labels)])
-    steps, goal = require_count("num_steps", num_steps), target.double()
+    steps = require_count("num_steps", num_steps)
+    goal = target.double()
     name, chain = next(iter(chains.items()))
     shown = chain.distributions(torch.eye(chain.num_states, dtype=torch.float64)[0], steps)
     distances = total_variation(shown, goal).tolist()
@@ -106,9 +109,11 @@ def _drawing(
     words: str,
 ) -> str:
     """The last step: a bar for each state with the target across it, and below them the distances so far."""
-    slot, num_steps = (_RIGHT - _LEFT) / len(labels), len(distances) - 1
+    slot = (_RIGHT - _LEFT) / len(labels)
+    num_steps = len(distances) - 1
     lefts = [_LEFT + slot * (state + 0.15) for state in range(len(labels))]
-    width, rise = 0.7 * slot, _BARS[1] - _BARS[0]
+    width = 0.7 * slot
+    rise = _BARS[1] - _BARS[0]
     points = [
         (_LEFT + (_RIGHT - _LEFT) * t / num_steps, _distance_y(distance))
         for t, distance in enumerate(distances)

@@ -92,13 +92,15 @@ def _grid(images: Tensor, columns: int) -> Tensor:
     scale = max(1, round(_TILE / width))
     grey = (255 * (1 - images)).round().to(torch.uint8)
     grey = grey.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
-    height, width = height * scale, width * scale
+    height = height * scale
+    width = width * scale
     rows = -(-count // columns)
     canvas = torch.full((rows * (height + 1) + 1, columns * (width + 1) + 1), 255).to(torch.uint8)
     canvas[:: height + 1] = _LINE
     canvas[:, :: width + 1] = _LINE
     for index, image in enumerate(grey):
-        top, left = index // columns * (height + 1) + 1, index % columns * (width + 1) + 1
+        top = index // columns * (height + 1) + 1
+        left = index % columns * (width + 1) + 1
         canvas[top : top + height, left : left + width] = image
     return canvas
 

@@ -20,12 +20,14 @@ from paperlib.errors import InputError
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the density and the lanes begin and end.
-_WIDTH, _HEIGHT = 480, 372
+_WIDTH = 480
+_HEIGHT = 372
 _BOX = {"left": 12, "right": 468, "top": 30, "bottom": 160}
 _LEFT, _RIGHT, _TOP, _BOTTOM = _BOX.values()
 _LANES = (198, 340)
 # Radius of a disc with weight zero, and how much the largest weight adds.
-_RADIUS, _GROWTH = 2.0, 7.0
+_RADIUS = 2.0
+_GROWTH = 7.0
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,8 @@ def _drawing(
             for place, log in enumerate(logs)
         )
 
-    places, weights = run.places[moment], run.weights[moment]
+    places = run.places[moment]
+    weights = run.weights[moment]
     height = (_LANES[1] - _LANES[0]) / len(places)
     circles = "".join(
         f'<circle cx="{x_of(place):.1f}" cy="{_LANES[0] + height * (lane + 0.5):.1f}" '

@@ -17,7 +17,8 @@ from paperlib.errors import InputError
 from paperlib.validation import ArrayLike, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the plotting area begins and ends.
-_WIDTH, _HEIGHT = 480, 300
+_WIDTH = 480
+_HEIGHT = 300
 _BOX = {"left": 60, "right": 468, "top": 30, "bottom": 254}
 _LEFT, _RIGHT, _TOP, _BOTTOM = _BOX.values()
 
@@ -49,8 +50,10 @@ def tempering_player(visited: ArrayLike, betas: Sequence[float], description: st
         )
     if not bool((table.sort(1).values == torch.arange(len(betas))).all()):
         raise InputError("visited: expected each temperature once in every row, got another row")
-    rows, temperatures = table.long().tolist(), [float(beta) for beta in betas]
-    last, trips = len(rows) - 1, _round_trips(rows)
+    rows = table.long().tolist()
+    temperatures = [float(beta) for beta in betas]
+    last = len(rows) - 1
+    trips = _round_trips(rows)
     caption = (
         f"step {last}, chain 1: beta = {temperatures[rows[-1][0]]:.2f}, "
         f"round trips so far: {trips[-1][0]}"
@@ -72,7 +75,10 @@ def tempering_player(visited: ArrayLike, betas: Sequence[float], description: st
 def _round_trips(visited: Sequence[Sequence[int]]) -> list[list[int]]:
     """Round trips of each chain so far, from the first temperature to the last and back, [T + 1][N]."""
     last = len(visited[0]) - 1
-    trips, rows, upward, returning = [0] * len(visited[0]), [], set(), set()
+    trips = [0] * len(visited[0])
+    rows = []
+    upward = set()
+    returning = set()
     for row in visited:
         for chain, number in enumerate(row):
             if number == 0:
@@ -111,10 +117,8 @@ def _drawing(visited: Sequence[Sequence[int]], betas: Sequence[float], words: st
     axes.append(
         f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_BOTTOM + 38}" text-anchor="middle">steps</text>'
     )
-    ends, own = (
-        [place(last, number) for number in visited[-1]],
-        LOOKS["parallel tempering"]["color"],
-    )
+    ends = [place(last, number) for number in visited[-1]]
+    own = LOOKS["parallel tempering"]["color"]
     return svg(
         _WIDTH,
         _HEIGHT,

@@ -20,7 +20,8 @@ from paperlib.validation import require_finite, require_shape
 # The plotting area of both drawings, in units of about one screen pixel.
 _BOX = {"left": 44, "top": 24, "width": 250, "height": 150}
 _LEFT, _TOP, _WIDTH, _HEIGHT = _BOX.values()
-_RIGHT, _BOTTOM = _LEFT + _WIDTH, _TOP + _HEIGHT
+_RIGHT = _LEFT + _WIDTH
+_BOTTOM = _TOP + _HEIGHT
 _AXES = f'<path d="M{_LEFT} {_TOP} V{_BOTTOM} H{_RIGHT}" fill="none" stroke="#999"/>'
 # Four decimals in the JSON are enough for drawing, and keep it small.
 _DIGITS = 4
@@ -75,7 +76,8 @@ def trace_player(
         {"label": label, "means": _rounded(means), "bounds": _rounded(bounds)}
         for label, (means, bounds) in runs.items()
     ]
-    shown, last = data[0], length - 1
+    shown = data[0]
+    last = length - 1
     drawings = (
         _drawn_means(shown["means"][-1], _rounded(exact)),
         _drawn_bounds(shown["bounds"], round(goal, _DIGITS), low, high),
@@ -102,8 +104,10 @@ def _drawn_means(means: Sequence[float], exact: Sequence[float]) -> str:
     pitch = _WIDTH / len(exact)
     for unit, (mean, truth) in enumerate(zip(means, exact, strict=True)):
         begin = _LEFT + pitch * (unit + 0.15)
-        top, level = _TOP + _HEIGHT * (1 - mean), _TOP + _HEIGHT * (1 - truth)
-        left, right = begin - 0.1 * pitch, begin + 0.8 * pitch
+        top = _TOP + _HEIGHT * (1 - mean)
+        level = _TOP + _HEIGHT * (1 - truth)
+        left = begin - 0.1 * pitch
+        right = begin + 0.8 * pitch
         middle = begin + 0.35 * pitch
         bars.append(
             f'<rect x="{begin:.1f}" width="{0.7 * pitch:.1f}" y="{top:.1f}" '

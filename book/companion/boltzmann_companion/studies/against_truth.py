@@ -32,7 +32,8 @@ def errors_row(log_weights: Tensor, truth: float, relative_variance: float) -> d
     the median, in nats, how many of 100 are more than a nat too low, and how many of 100 3-sigma
     intervals hold the truth or miss it.
     """
-    estimates, num_runs = separate(log_weights), log_weights.shape[1]
+    estimates = separate(log_weights)
+    num_runs = log_weights.shape[1]
     gaps = _gaps(estimates, truth)
     intervals = [estimate.std_interval(3) for estimate in estimates]
     share = 100 / len(estimates)
@@ -96,7 +97,8 @@ def transition_scores(
     path: BaseRatePath, exact: Tensor, draws: int, generator: torch.Generator
 ) -> Tensor:
     """How far a path's transitions at beta = 1 are from their exact probabilities [2^D, 2^D], in standard errors."""
-    num_states, num_visible = len(exact), len(exact).bit_length() - 1
+    num_states = len(exact)
+    num_visible = len(exact).bit_length() - 1
     starts = path.state_at(all_states(num_visible).repeat_interleave(draws, 0))
     ended = path.units(path.transition(starts, 1.0, generator))
     powers = 2.0 ** torch.arange(num_visible - 1, -1, -1).double()

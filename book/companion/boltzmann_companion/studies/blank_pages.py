@@ -37,7 +37,8 @@ from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 # Probability with which pages of A end in B, and how sure the bound is.
-_ARRIVING, _LEVEL = 0.5, 0.95
+_ARRIVING = 0.5
+_LEVEL = 0.95
 _AIS_CHAINS = 200
 
 
@@ -45,10 +46,12 @@ def longest_bracket(
     size: Profile, model_id: str, seed: int
 ) -> tuple[Entry, PartitionEstimate, ReverseEstimate]:
     """A model and images of chapter 8, and what AIS and RAISE say of them from the base rates, at the largest K of the table."""
-    table, start = TABLES[size.name]["raise-table-1"], "base rates"
+    table = TABLES[size.name]["raise-table-1"]
+    start = "base rates"
     entry = entries_of(size, table, seed)[model_id]
     first = seed + table.stream(entry.number, start, table.steps[-1])
-    path, folder = entry.path(start), None if size.name == "digits" else size.folder
+    path = entry.path(start)
+    folder = None if size.name == "digits" else size.folder
     below, above = bracket_runs(size, table, path, entry.v, table.steps[-1], first)
     return entry, kept(above, folder, False), kept(below, folder, False)
 
@@ -86,7 +89,8 @@ def flow_row(
     seed : int
         Seed of the chains.
     """
-    rbm, generator = entry.model, seeded_generator(seed)
+    rbm = entry.model
+    generator = seeded_generator(seed)
     counts, ends = _walk(rbm, entry.v.repeat_interleave(chains, 0), steps, generator)
     arrived = counts[-1] < fewer_than
     share = arrived.view(-1, chains).double().mean(1)
@@ -124,7 +128,8 @@ def _from_blank(
     told = {"states": counts.numel(), "most_pixels": int(counts.max())}
     of_mass = dict.fromkeys(("chains", "pixels_on", "mass_bound", "blank_log_z", "blank_error"))
     later = counts[steps:, counts[steps - 1] < fewer_than]
-    inside, empty = (later < fewer_than).sum(0).double(), (later == 0).sum(0).double()
+    inside = (later < fewer_than).sum(0).double()
+    empty = (later == 0).sum(0).double()
     if len(inside) > 1 and empty.sum() > 0:
         share = (empty.sum() / inside.sum()).item()
         # of a ratio of two sums over independent chains
@@ -144,7 +149,8 @@ def _from_blank(
 
 def _walk(rbm: RBM, v: Tensor, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """How many pixels are on after each step, int16 [steps, chains], and the last states."""
-    v, counts = v.to(rbm.dtype), []
+    v = v.to(rbm.dtype)
+    counts = []
     for _ in range(steps):
         v = rbm.gibbs_step(v, generator)
         counts.append(v.sum(1).to(torch.int16))

@@ -74,7 +74,8 @@ class Entry:
         )
         if len(self.cases) < 2:
             raise InputError(f"cases: expected two test images or more, got {len(self.cases)}")
-        count, last = len(self.images.test), int(max(self.cases))
+        count = len(self.images.test)
+        last = int(max(self.cases))
         if last >= count:
             raise InputError(
                 f"cases: expected indices of {count} test images, got {last}; choose others with cases=torch.arange({count})"
@@ -107,7 +108,8 @@ def entries_of(size: Profile, table: BracketTable, seed: int) -> dict[str, Entry
     """The RBMs of a table by the ids of their models, with the images that it chooses for the chapter's seed."""
     entries = {}
     for number, (name, model_id) in enumerate(table.models.items()):
-        model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
+        model = size.model(model_id)
+        images = binary_images(recipe(model_id).dataset)
         assert isinstance(model, RBM)
         cases = table.chosen(number, len(images.test), seed)
         entries[model_id] = Entry(number, name, model, images, cases)
@@ -195,8 +197,10 @@ def csl_average(
     Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has
     stored of 500 million Gibbs steps is taken instead. `seed` is the chapter's.
     """
-    chains, steps = given[0], own_steps or given[1]
-    states, estimate = chains * steps, None
+    chains = given[0]
+    steps = own_steps or given[1]
+    states = chains * steps
+    estimate = None
     if steps == given[1]:
         estimate, stored = stored_csl(size, entry.model, entry.v, entry.number, seed)
         states = stored or states

@@ -46,7 +46,8 @@ PAPERS_IMAGES = 100
 CSL_STREAM = 200
 # Chains of CSL and their steps: 5 x 10^8 in all, as many as AIS takes, and half of the paper's
 # total of RAISE and AIS.
-_CSL_CHAINS, _CSL_STEPS = 10_000, 50_000
+_CSL_CHAINS = 10_000
+_CSL_STEPS = 50_000
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,8 @@ def steps_for(
     number, seed : int
         As for `start_path`.
     """
-    own, most = [k for k in table.steps if k <= largest] or [table.steps[0]], table.steps[-1]
+    own = [k for k in table.steps if k <= largest] or [table.steps[0]]
+    most = table.steps[-1]
     if most in own or size.name == "digits":
         return own
     stored = all(

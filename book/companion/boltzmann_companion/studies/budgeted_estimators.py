@@ -52,7 +52,8 @@ YARDSTICK = "AIS"
 #: Chains of an AIS run; its budget divided by these is the number of its steps, K.
 AIS_CHAINS = 100
 
-_POPULATIONS, _FEWEST_CHAINS = 10, 20
+_POPULATIONS = 10
+_FEWEST_CHAINS = 20
 # The pilot of SMC may spend one part in this many of the budget.
 _PILOT_SHARE = 4
 

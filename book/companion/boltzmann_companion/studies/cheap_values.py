@@ -86,7 +86,8 @@ def reduction_row(y: Tensor, x: Tensor, x_all: Tensor) -> dict[str, Any]:
     fixed = control_variate_mean(y, x, x_all)
     fitted = control_variate_mean(y, x, x_all, alpha=None)
     left = (fixed.test_set_std_error / plain.test_set_std_error) ** 2
-    count, all_count = len(y), len(x_all)
+    count = len(y)
+    all_count = len(x_all)
     return {
         "spread": y.std().item(),
         "spread_rest": (y - x).std().item(),
@@ -105,7 +106,8 @@ def reduction_row(y: Tensor, x: Tensor, x_all: Tensor) -> dict[str, Any]:
 
 def slope_row(y: Tensor, x: Tensor) -> dict[str, Any]:
     """Whether RAISE's values y [n] vary less once the cheap values x [n] are taken away: where the slope of y on x is above a half."""
-    count, both = len(y), torch.cov(torch.stack([y, x]))
+    count = len(y)
+    both = torch.cov(torch.stack([y, x]))
     slope = (both[0, 1] / both[1, 1]).item()
     left = (y - slope * x).var() * (count - 1) / (count - 2)
     return {

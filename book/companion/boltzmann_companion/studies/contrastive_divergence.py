@@ -20,7 +20,8 @@ Row = dict[str, Any]
 
 def angle_between(x: Tensor, y: Tensor) -> float:
     """Angle between two vectors [P] in degrees, accurate also when it is tiny."""
-    x, y = x / x.norm(), y / y.norm()
+    x = x / x.norm()
+    y = y / y.norm()
     return math.degrees(2 * math.atan2((x - y).norm(), (x + y).norm()))
 
 
@@ -105,7 +106,8 @@ def watched_training(
         raise InputError(
             f"epochs: expected at least {2 * every}, for two looks or more, got {recipe.epochs}"
         )
-    epochs, values = [], []
+    epochs = []
+    values = []
     kept: dict[int, RBM] = {}
 
     def look(epoch: int, rbm: RBM) -> None:
@@ -152,7 +154,8 @@ def rows_of_all(
 ) -> list[Row]:
     """Rows of the noise-free and the sampled runs on bars and stripes, and of the runs on digits at constant and at falling rates."""
     [restarts] = {len(runs) for runs in falling.values()}
-    digits, one = f"{dataset}, test", f"seed {seed}"
+    digits = f"{dataset}, test"
+    one = f"seed {seed}"
     several = f"mean of {restarts} seeds" if restarts > 1 else one
     constant_rate = f"constant, {one}"
     noise_free = {name: [values] for name, values in expected.items()}
@@ -183,7 +186,8 @@ def measured_bias(
     """The bias of CD-T at a model with few hidden units, from chains that start at images [N, D], `repeats` at each."""
     negative_phase = _model_statistics(rbm)
     gradient = _sample_statistics(rbm, train) - negative_phase
-    norms, angles = [], []
+    norms = []
+    angles = []
     v = train.repeat(repeats, 1)
     for step in range(1, max(steps) + 1):
         v = rbm.gibbs_step(v, generator)

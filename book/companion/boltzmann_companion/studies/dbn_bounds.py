@@ -36,7 +36,8 @@ def timed_ais(
     size: Profile, path: BaseRatePath, betas: Tensor, chains: int, seed: int
 ) -> tuple[PartitionEstimate, float | None]:
     """An estimate and its minutes; None if some of it was found on disk (see `boltzmann_likelihood.store.kept`)."""
-    before, started = len(shards_used()), time.perf_counter()
+    before = len(shards_used())
+    started = time.perf_counter()
     result = size.ais(path, betas, chains, seed)
     minutes = (time.perf_counter() - started) / 60
     return result, None if any(use.found for use in shards_used()[before:]) else minutes

@@ -76,7 +76,8 @@ def deep_models(
         if size.name != "digits" and not model_path(model_id).is_file():
             print(f"{name} is left out: `{model_id}` has not been trained yet.")
             continue
-        model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
+        model = size.model(model_id)
+        images = binary_images(recipe(model_id).dataset)
         assert isinstance(model, DBM | DBN)
         test = images.test[:num_images]
         found[name] = DeepModel(name, model_id, number, model, images, test)
@@ -90,12 +91,14 @@ def exact_log_unnormalized(model: DBM | DBN, v: Tensor) -> tuple[Tensor, float]:
 
 def enumerable_dbn(number: int, num_images: int | None, seed: int) -> DeepModel:
     """A DBN with 16 and 32 hidden units, whose lower layer is a stored RBM, and the digits as images."""
-    images, lower = binary_images("digits"), load_model("digits-pcd-16", torch.float64)
+    images = binary_images("digits")
+    lower = load_model("digits-pcd-16", torch.float64)
     assert isinstance(lower, RBM)
     learning = ContrastiveDivergence(32, epochs=40, batch_size=50)
     options: dict[str, Any] = {"dtype": torch.float64, "progress": False}
     upper, _ = train_rbm(images.train, learning, seed, layers_below=[lower], **options)
-    name, dbn = "DBN(16)", DBN([lower, upper])
+    name = "DBN(16)"
+    dbn = DBN([lower, upper])
     return DeepModel(name, name, number, dbn, images, images.test[:num_images])
 
 

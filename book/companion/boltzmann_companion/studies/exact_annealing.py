@@ -41,13 +41,15 @@ class ExactAnnealing:
 
     def log_f(self, beta: float) -> Tensor:
         """ln f_beta of all visible vectors, [2^D]."""
-        v, rbm = all_states(self.rbm.num_visible), self.rbm
+        v = all_states(self.rbm.num_visible)
+        rbm = self.rbm
         hidden = softplus(beta * (v @ rbm.weights + rbm.hidden_bias)).sum(-1)
         return v @ ((1 - beta) * self.start_bias + beta * rbm.visible_bias) + hidden
 
     def transition(self, beta: float) -> Tensor:
         """T[v, v'] of a Gibbs step at beta, summed over all hidden states, [2^D, 2^D]."""
-        v, h = all_states(self.rbm.num_visible), all_states(self.rbm.num_hidden)
+        v = all_states(self.rbm.num_visible)
+        h = all_states(self.rbm.num_hidden)
         to_hidden = beta * (v @ self.rbm.weights + self.rbm.hidden_bias)
         of_model = h @ self.rbm.weights.T + self.rbm.visible_bias
         to_visible = (1 - beta) * self.start_bias + beta * of_model

@@ -59,11 +59,13 @@ WRONG = 0.5
 NUMBER = 36
 # K of `evaluate`'s largest runs: two to ten seconds of one core.
 STEPS = 500
-_TEST_IMAGES, _TRAINING_IMAGES = 300, 1_000
+_TEST_IMAGES = 300
+_TRAINING_IMAGES = 1_000
 # Steps of the grid to which a model's largest weight is rounded where chains walk with 16 bits.
 _GRID_STEPS = 32_639
 # Up to so many modes all sets are summed over; of more, two are on together in at most this share.
-_FEW_MODES, _NOTHING = 8, 1e-6
+_FEW_MODES = 8
+_NOTHING = 1e-6
 # Where some images are far worse, the parts of the others are among so many most probable states.
 _BEST_STATES = 4
 # Draws without a field from which ln Z with one is averaged.
@@ -183,7 +185,8 @@ def flipped(model: Planted) -> Planted:
     flips, hidden_flips = (
         torch.arange(units).remainder(2).double() for units in (rbm.num_visible, rbm.num_hidden)
     )
-    signs, hidden_signs = 1 - 2 * flips, 1 - 2 * hidden_flips
+    signs = 1 - 2 * flips
+    hidden_signs = 1 - 2 * hidden_flips
     constant = (
         flips @ rbm.weights @ hidden_flips
         + flips @ rbm.visible_bias
@@ -233,7 +236,8 @@ def of_equal_rows(rows: Tensor, columns: Tensor, field: float) -> Planted:
     """
     one_of = torch.nn.functional.one_hot(rows)
     weights = one_of.double() @ columns.T
-    visible_bias, hidden_bias = -weights.sum(1) / 2, -weights.sum(0) / 2
+    visible_bias = -weights.sum(1) / 2
+    hidden_bias = -weights.sum(0) / 2
     balanced = planted.from_factors(one_of, columns, visible_bias, hidden_bias)
     if field == 0:
         return balanced
@@ -264,7 +268,8 @@ def with_modes(
     ValueError
         If more than eight modes do not exclude each other.
     """
-    count, small = columns.shape[1], base.shape[1]
+    count = columns.shape[1]
+    small = base.shape[1]
     small_states = all_states(small)
     small_bias = -base.sum(0) / 2
 

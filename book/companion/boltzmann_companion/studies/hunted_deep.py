@@ -91,7 +91,8 @@ class HuntedModel:
     @property
     def model(self) -> DBM | DBN:
         """The model itself."""
-        below, up = [], []
+        below = []
+        up = []
         for group in self.groups:
             shape = (group.pixels, group.units)
             below.append(torch.full(shape, group.weight, dtype=torch.float64))
@@ -191,7 +192,8 @@ def deep_models(
     (DBN(124-49-5, torch.float64, cpu), (200, 124), False)
     """
     for index in range(number):
-        kind, on_the_model = KINDS[index % len(KINDS)], index // len(KINDS) % 4 == 3
+        kind = KINDS[index % len(KINDS)]
+        on_the_model = index // len(KINDS) % 4 == 3
         hunted, test, train = hunted_model(kind, on_the_model, seed * 1_000 + index)
         yield hunted.model, test, train, hunted.log_prob(test).mean().item()
 

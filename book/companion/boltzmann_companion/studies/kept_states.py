@@ -81,7 +81,8 @@ def running_csl(
     rbm: RBM, v: Tensor, batches: Iterable[Tensor], counts: Sequence[int], strides: Sequence[int]
 ) -> dict[str, Tensor]:
     """ln of the mean of p(v | h) over the first batches, [N], by their count and how far apart they are, as "10 1"."""
-    cases, found = v.to(rbm.dtype), {}
+    cases = v.to(rbm.dtype)
+    found = {}
     sums = {stride: v.new_full((len(v),), -math.inf, dtype=torch.float64) for stride in strides}
     for number, h in enumerate(batches):
         given = log_prob_given(cases, h @ rbm.weights.T + rbm.visible_bias)
@@ -145,7 +146,8 @@ def start_rows(
     `counts` says after how many states of each chain CSL is asked. A nearly blank page has fewer
     pixels on than any training image.
     """
-    rbm, train = entry.model, entry.images.train
+    rbm = entry.model
+    train = entry.images.train
     fewest = train.sum(1).min()
 
     def images(generator: torch.Generator) -> Tensor:

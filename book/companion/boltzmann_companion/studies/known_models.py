@@ -126,7 +126,8 @@ def _large_models(size: Profile) -> list[KnownModel]:
     images = size.images()
     found += [_enumerated(name, size, images) for name in _ENUMERATED]
     own = load_mnist_2008().base_rate_bias()
-    name, rbm = "CD25(500), the authors'", load_authors_rbm(size.dtype)
+    name = "CD25(500), the authors'"
+    rbm = load_authors_rbm(size.dtype)
     log_z, error = longest_log_z()
     found.append(KnownModel(name, "published", rbm, log_z, own, error))
     return found

@@ -56,7 +56,8 @@ class Assessment(NamedTuple):
 def assess(model: SigmoidBeliefNet, q: RecognitionWeights, v: Tensor) -> Assessment:
     """A network beside the exact posterior, at visible vectors [N, D], all by enumeration."""
     log_joint = model.log_joint_table(v)
-    log_q, log_posterior = _log_q_table(q.logits(v)), log_joint.log_softmax(-1)
+    log_q = _log_q_table(q.logits(v))
+    log_posterior = log_joint.log_softmax(-1)
     values = (
         log_joint.logsumexp(-1),
         evidence_lower_bound(log_joint, log_q),

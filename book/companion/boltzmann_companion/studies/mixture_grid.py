@@ -22,7 +22,8 @@ from paperlib.kernels import DRAWS
 from paperlib.learning import MixtureEM, train_mixture
 
 #: Where EM starts, and its smoothing: that of the mixtures of chapter 6 that start at images, and that of those from noise.
-STARTS, SMOOTHINGS = ("images", "noise"), (0.1, 2.0)
+STARTS = ("images", "noise")
+SMOOTHINGS = (0.1, 2.0)
 # The smaller of the two limits of EM's steps in chapter 6.
 _MAX_STEPS = 60
 # A component is used if it explains at least this many training images.

@@ -43,7 +43,8 @@ _FATES = {
     BracketVerdict.CANNOT_TELL: "undecided",
 }
 # From chapter 10: draws for each ln p*(v), and their first seed.
-_DRAWS, _OF_DRAWS = 500, 30
+_DRAWS = 500
+_OF_DRAWS = 30
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,16 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
         if table not in TABLES[size.name]:
             known = ", ".join(TABLES[size.name])
             raise InputError(f"tables: expected names among {known}, got {table!r}")
-        record, models = load_result(table, size.name), TABLES[size.name][table].models
+        record = load_result(table, size.name)
+        models = TABLES[size.name][table].models
         if record is None:
             continue
         rows = {row["model"]: row for row in record["rows"]}
         for number, (name, model_id) in enumerate(models.items()):
             if name not in rows:
                 continue
-            model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
+            model = size.model(model_id)
+            images = binary_images(recipe(model_id).dataset)
             seed = record["provenance"]["seed"]
             assert isinstance(model, RBM | DBM | DBN)
             path = start_path(model, images.train, "base rates", number, seed).to(size.device)
@@ -136,7 +139,8 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any]) -> dict[str, Any]:
     """
     low, high = run["interval"]
     by_tempering = found.mean_log_p - run["log_z"]
-    ais, below = found.row["base_rate_ais"], found.row["base_rate_raise"]
+    ais = found.row["base_rate_ais"]
+    below = found.row["base_rate_raise"]
     return {
         "model": found.name,
         "log_z": run["log_z"],

@@ -60,11 +60,13 @@ _DAMPING = 0.5
 _LARGEST_LOGIT = 300.0
 # Factor by which the temperature of the entropies falls, and the most steps before it does. It
 # falls earlier if the gap is below the temperature.
-_COOLING, _STEPS_PER_TEMPERATURE = 0.5, 8
+_COOLING = 0.5
+_STEPS_PER_TEMPERATURE = 8
 # Largest log-odds of a pair, in nats, at the first temperature.
 _FIRST_LOG_ODDS = 5.0
 # Largest change of a logit in a step, and the most halvings of a step that are tried.
-_LONGEST_STEP, _MAX_HALVINGS = 4.0, 12
+_LONGEST_STEP = 4.0
+_MAX_HALVINGS = 12
 # Relative rounding error of F.
 _ROUNDING = 1e-13
 
@@ -85,7 +87,8 @@ class _PairFreeEnergy:
         """How much the tangent rises from here to the highest corner of the box of all means."""
         gap = 0.0
         for gradient, logits in zip(self.gradients, self.logits, strict=True):
-            up, down = gradient * torch.sigmoid(-logits), -gradient * torch.sigmoid(logits)
+            up = gradient * torch.sigmoid(-logits)
+            down = -gradient * torch.sigmoid(logits)
             gap += torch.maximum(up, down).sum().item()
         return gap
 
@@ -97,7 +100,8 @@ class _PairFreeEnergy:
         """
         hidden_first = len(self.gradients[0]) < len(self.gradients[1])
         order = slice(None, None, -1 if hidden_first else 1)
-        (by_large, by_small), (large, small) = self.gradients[order], self.curvatures[order]
+        (by_large, by_small) = self.gradients[order]
+        (large, small) = self.curvatures[order]
         cross = self.cross.T if hidden_first else self.cross
         scaled = cross / large[:, None]
         matrix = small.diag() - cross.T @ scaled
@@ -134,12 +138,12 @@ class _PairModel:
         )
         rho = temperature * self._rho
         log_odds = self._log_odds / temperature
-        x, x_off = torch.sigmoid(visible_logits)[:, None], torch.sigmoid(-visible_logits)[:, None]
-        y_on, y_off = torch.sigmoid(hidden_logits), torch.sigmoid(-hidden_logits)
-        y, y_not = (
-            torch.where(self._negative, y_off, y_on),
-            torch.where(self._negative, y_on, y_off),
-        )
+        x = torch.sigmoid(visible_logits)[:, None]
+        x_off = torch.sigmoid(-visible_logits)[:, None]
+        y_on = torch.sigmoid(hidden_logits)
+        y_off = torch.sigmoid(-hidden_logits)
+        y = torch.where(self._negative, y_off, y_on)
+        y_not = torch.where(self._negative, y_on, y_off)
 
         # Cells of the table of each pair: both on, only x on, only y on, both off.
         rarity = torch.exp(-log_odds)
@@ -168,7 +172,8 @@ class _PairModel:
         log_x_alone = torch.where(x_larger, log_larger, log_smaller)
         log_y_alone = torch.where(x_larger, log_smaller, log_larger)
 
-        visible_entropy, hidden_entropy = _entropies(visible_logits), _entropies(hidden_logits)
+        visible_entropy = _entropies(visible_logits)
+        hidden_entropy = _entropies(hidden_logits)
         degree_v, degree_h = self._degrees
         # With the odds ratio inserted, the weight and the information of a pair combine to this.
         pairs = x * log_x_alone + y * log_y_alone + (x_off - y) * log_neither
@@ -187,12 +192,14 @@ class _PairModel:
 
         # Variances of each unit of a pair given the other, which determine the curvature of the
         # free energy.
-        x_alone, y_alone = log_x_alone.exp(), log_y_alone.exp()
+        x_alone = log_x_alone.exp()
+        y_alone = log_y_alone.exp()
         x_spread = (x_alone * neither / y_not + both * y_alone / y).clamp(min=1e-300)
         y_spread = (y_alone * neither / x_off + both * x_alone / x).clamp(min=1e-300)
         covariance = both * neither * excess
         cross = rho * covariance / (y * y_not * x_spread)
-        spread_v, spread_h = (x * x_off)[:, 0], y_on * y_off
+        spread_v = (x * x_off)[:, 0]
+        spread_h = y_on * y_off
         return _PairFreeEnergy(
             (visible_logits, hidden_logits),
             value.item(),
@@ -239,7 +246,8 @@ def bethe_log_z(
     3.744888, exact 3.744888
     """
     model = as_double(rbm)
-    weights, pairs = model.weights, _PairModel(model, rho=1.0)
+    weights = model.weights
+    pairs = _PairModel(model, rho=1.0)
 
     def logits_of_visible(to_visible: Tensor) -> Tensor:
         return model.visible_bias + to_visible.sum(2)
@@ -329,32 +337,37 @@ def tree_reweighted_log_z(
     model = as_double(rbm)
     limit = require_count("max_iterations", max_iterations)
     require_tolerance(tolerance)
-    visible, hidden = model.num_visible, model.num_hidden
+    visible = model.num_visible
+    hidden = model.num_hidden
     rho = (visible + hidden - 1) / (visible * hidden)
     pairs = _PairModel(model, rho)
     temperature = max(1.0, model.weights.abs().max().item() / rho / _FIRST_LOG_ODDS)
     biases = model.visible_bias / temperature, model.hidden_bias / temperature
     here = found = pairs.at(*biases, temperature)
-    best, converged = torch.inf, False
+    best = torch.inf
+    converged = False
     iterations = steps_here = 0
     while True:
         gap = here.gap
         # Entropies are not negative, so the bound is also valid when they are enlarged.
         if here.value + gap < best:
-            best, found = here.value + gap, here
+            best = here.value + gap
+            found = here
         converged = temperature == 1 and gap <= tolerance
         if converged or iterations == limit:
             break
         moved = None
         if temperature == 1 or (gap > temperature and steps_here < _STEPS_PER_TEMPERATURE):
             moved = _newton_step(pairs, here, temperature)
-            iterations, steps_here = iterations + 1, steps_here + 1
+            iterations = iterations + 1
+            steps_here = steps_here + 1
         if moved is not None:
             here = moved
         elif temperature == 1:  # floating-point numbers allow no further gain
             break
         else:
-            temperature, steps_here = max(1.0, _COOLING * temperature), 0
+            temperature = max(1.0, _COOLING * temperature)
+            steps_here = 0
             here = pairs.at(*here.logits, temperature)
     means = map(torch.sigmoid, found.logits)
     return LogZApproximation(best, "upper bound", converged, iterations, *means)

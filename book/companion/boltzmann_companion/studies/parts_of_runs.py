@@ -88,6 +88,7 @@ def binarization_row(fixed: Mapping[str, float], fresh: Tensor) -> dict[str, Any
 
 def _mean_and_error(values: Tensor, log_weights: Tensor) -> tuple[float, float]:
     """Weighted mean of values [M], and its standard error."""
-    values, weights = values.double(), log_weights.softmax(0)
+    values = values.double()
+    weights = log_weights.softmax(0)
     mean = (weights * values).sum()
     return mean.item(), ((weights * (values - mean)) ** 2).sum().sqrt().item()

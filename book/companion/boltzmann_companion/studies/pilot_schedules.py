@@ -56,7 +56,8 @@ class PilotSchedule:
         If the pilot had to stop early, the rest of the way to 1 is assumed to consist of steps like
         its last one.
         """
-        betas, distances = list(self.betas), list(self.distances)
+        betas = list(self.betas)
+        distances = list(self.distances)
         if not self.complete:
             steps = (1 - betas[-1]) / (betas[-1] - betas[-2])
             betas.append(1.0)
@@ -83,7 +84,8 @@ def pilot_schedule(
     """
     state = path.sample_start(num_chains, generator)
     log_weights = torch.zeros(1, num_chains, dtype=torch.float64, device=path.device)
-    betas, distances = [0.0], []
+    betas = [0.0]
+    distances = []
     while betas[-1] < 1 and (most_steps is None or len(distances) < most_steps):
         beta, ratio, part = _next_beta(path, state, log_weights, betas, fraction)
         betas.append(beta)
@@ -108,16 +110,19 @@ def _next_beta(
     # Neighbouring steps are of similar length, so starting the search nearby saves bisections.
     last = here - betas[-2] if len(betas) > 1 else 1.0
     high = trial = min(1.0, here + 2 * last)
-    bracketed, best = False, None
+    bracketed = False
+    best = None
     for _ in range(_MAX_BISECTIONS):
         ratio = path.log_ratio(state, here, trial).view(1, -1)
         part = conditional_effective_part(log_weights, ratio)
         if part >= fraction:
-            low, best = trial, (trial, ratio, part)
+            low = trial
+            best = (trial, ratio, part)
             if trial == 1:
                 break
         else:
-            high, bracketed = trial, True
+            high = trial
+            bracketed = True
         if bracketed and high - low <= _TOLERANCE * (low - here):
             break
         trial = (low + high) / 2 if bracketed else min(1.0, here + 2 * (trial - here))

@@ -58,7 +58,8 @@ def raise_chain_rows(
     ]
     path = entry.path(_START)
     for number, (steps, chains) in enumerate(counts.items()):
-        betas, first = uniform_betas(steps), seed + 500 + 10 * number
+        betas = uniform_betas(steps)
+        first = seed + 500 + 10 * number
         found = size.raise_log_prob(path, entry.v[worst], betas, chains[-1], first)
         for count in chains:
             row = {"model": entry.name, "steps": steps, "chosen_by": "no"}

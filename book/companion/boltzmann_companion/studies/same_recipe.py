@@ -149,7 +149,8 @@ def length_rows(
         The three numbers of each model.
     """
     for label, own in by_model(rows).items():
-        lengths, seeds = judged_lengths(own, label), {row["seed"] for row in own}
+        lengths = judged_lengths(own, label)
+        seeds = {row["seed"] for row in own}
         row = {"model": label, "seeds": len(seeds), "lengths": in_words(lengths, lengths)}
         held = {key: _holding(own, label, key, printed[label][key]) for key in QUANTITIES}
         held["all"] = lengths_of_row(own, label, printed[label])

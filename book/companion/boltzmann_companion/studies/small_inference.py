@@ -82,7 +82,8 @@ def fitted_gaussians(
     line: Tensor, separation: float, starts: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
     """Rows of `inference-kl-direction`: the Gaussians closest to two modes on a line, in both directions and from all starts."""
-    log_p, spacing = two_modes(line, separation), (line[1] - line[0]).item()
+    log_p = two_modes(line, separation)
+    spacing = (line[1] - line[0]).item()
 
     def divergence(log_a: Tensor, log_b: Tensor) -> Tensor:
         return spacing * (log_a.exp() * (log_a - log_b)).sum()

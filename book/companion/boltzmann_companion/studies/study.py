@@ -282,7 +282,8 @@ CASES = (
 
 
 # Deep models are made of so many small ones, and have so many test images.
-_PARTS, _DEEP_IMAGES = 20, 200
+_PARTS = 20
+_DEEP_IMAGES = 200
 
 
 @dataclass(frozen=True)
@@ -327,7 +328,8 @@ class DeepCase:
         """The model, float64, training and test images, and the exact average log-probability of the latter."""
         generator = seeded_generator(_SEED)
         parts = [self._part(generator) for _ in range(_PARTS)]
-        images, log_p = [], torch.zeros(2 * _DEEP_IMAGES, dtype=torch.float64)
+        images = []
+        log_p = torch.zeros(2 * _DEEP_IMAGES, dtype=torch.float64)
         for part in parts:
             states = all_states(part.num_visible)
             known = part.exact_log_unnormalized(states) - exact_log_z(part, progress=False)
@@ -339,7 +341,8 @@ class DeepCase:
         return side_by_side(parts), train, test, log_p[_DEEP_IMAGES:].mean().item()
 
     def _part(self, generator: torch.Generator) -> DBM | DBN:
-        widths, weights = (7, *self.hidden), []
+        widths = (7, *self.hidden)
+        weights = []
         for sizes in pairwise(widths):
             noise = torch.randn(*sizes, dtype=torch.float64, generator=generator)
             if not weights:
@@ -378,7 +381,8 @@ DEEP_CASES = (
 
 
 # How the models that nobody chose are drawn.
-_HELD_OUT, _HELD_OUT_SEED = 44, 20261129
+_HELD_OUT = 44
+_HELD_OUT_SEED = 20261129
 _MNIST_EVERY = 11
 
 
@@ -520,7 +524,8 @@ def _row(case: Case | DeepCase, start: str, steps: int) -> dict[str, Any]:
     )
     if found.interrupted:
         raise KeyboardInterrupt
-    judgement, average = found.judgement, found.average
+    judgement = found.judgement
+    average = found.average
     bracket = found.runs[-1].bracket
     below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
     return {
@@ -623,7 +628,9 @@ _NAMES = {4: 6}
 _USUAL_SIZE = 784 * 500
 # Runs of parallel tempering that say what is true: their length, the standard error in nats that
 # they are to reach, and how many there may be.
-_TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS = 20_000_000, 0.05, 7
+_TRUTH_STEPS = 20_000_000
+_TRUTH_ERROR = 0.05
+_MOST_RUNS = 7
 # A run that states a larger error than this got stuck, and says so.
 _STUCK = 0.5
 # Raised by hand when numbers change. Unlike `study_folder`, they outlive other changes to the code,
@@ -692,7 +699,8 @@ def long_run_log_z(case: FullSizeCase, checksum: str | None, folder: Path) -> tu
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
     """ln Z and its standard error by long runs of parallel tempering, from the base rates and the strongest mode in turns, until they suffice."""
-    rbm, (train, _) = case.make().to(dtype=torch.float32), case.images()
+    rbm = case.make().to(dtype=torch.float32)
+    (train, _) = case.images()
     generator = seeded_generator(_SEED)
     starts = [start_bias(rbm, train, generator)]
     runs: list[list[float]] = []
@@ -716,7 +724,8 @@ def _mean(runs: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any]:
-    rbm, (train, test) = case.make(), case.images()
+    rbm = case.make()
+    (train, test) = case.images()
     share = min(1.0, _USUAL_SIZE / (rbm.num_visible * rbm.num_hidden))
     steps, tempering_steps = (round(share * number) for number in MINUTES[minutes])
     found = evaluate(

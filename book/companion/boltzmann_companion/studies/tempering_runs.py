@@ -51,7 +51,8 @@ _NORMAL = 1.96
 # From this many chain-steps on, an interrupted run of parallel tempering continues from a
 # checkpoint.
 _LONG_RUN = 500_000
-_RAISE_IMAGES, _TIMED = 100, 3
+_RAISE_IMAGES = 100
+_TIMED = 3
 
 
 def runs_folder() -> Path:

@@ -95,7 +95,8 @@ def worth_row(name: str, chain: MarkovChain, values: Tensor, runs: Tensor) -> di
 
 def by_belief_propagation(dbm: DBM, v: Tensor) -> tuple[Tensor, bool]:
     """The marginals [M_1 + M_2] of the hidden units of a DBM given an image [D], and whether the messages settled."""
-    first, both = len(dbm.hidden_bias_1), len(dbm.hidden_bias_1) + len(dbm.hidden_bias_2)
+    first = len(dbm.hidden_bias_1)
+    both = len(dbm.hidden_bias_1) + len(dbm.hidden_bias_2)
     couplings = torch.zeros(both, both, dtype=torch.float64)
     couplings[:first, first:] = dbm.weights_2
     biases = torch.cat([v @ dbm.weights_1 + dbm.hidden_bias_1, dbm.hidden_bias_2])

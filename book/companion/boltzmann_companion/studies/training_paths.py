@@ -40,10 +40,12 @@ LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
 #: only number of epochs that the release prints, in a demonstration with 15 hidden units. 250 is what its recipe for CD25 implies, whose T
 #: reaches 25 in epochs 241 to 250. A row that was not trained for so long is judged up to its last length. Both ends are the
 #: release's, and neither was chosen by what the paths give.
-JUDGED_FROM, JUDGED_TO = 10, 250
+JUDGED_FROM = 10
+JUDGED_TO = 250
 
 # Enumeration up to this many hidden units, and AIS beyond, with the paper's number of runs.
-_MAX_ENUMERATED, _NUM_CHAINS = 25, 100
+_MAX_ENUMERATED = 25
+_NUM_CHAINS = 100
 _OF_AIS: tuple[str, ...] = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
 # An image with fewer pixels on than the stroke of any digit looks blank.
 _BLANK_PIXELS = 25
@@ -118,7 +120,8 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     if row not in ROWS:
         raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
     seed = require_count("seed", seed, minimum=0)
-    recipe, all_steps_at = ROWS[row].recipe, ROWS[row].all_steps_at
+    recipe = ROWS[row].recipe
+    all_steps_at = ROWS[row].all_steps_at
     path = path_file(row, seed)
     checkpoint = path.with_suffix(".safetensors")
 
@@ -191,7 +194,8 @@ def look_at(
         betas = salakhutdinov_murray_betas(schedule_fraction)
         path = BaseRatePath(rbm, images.base_rate_bias())
         estimate = ais(path, betas, _NUM_CHAINS, seeded_generator(seed), progress)
-        log_z, ends = estimate.log_z, estimate.final_states.to(rbm.dtype)
+        log_z = estimate.log_z
+        ends = estimate.final_states.to(rbm.dtype)
         starts = torch.cat([starts, (rbm.hidden_probs(ends) > 0.5).to(rbm.dtype)])
         weights = estimate.log_weights.softmax(0)
         error = estimate.std_error
@@ -214,9 +218,11 @@ def _likeliest_hidden_state(rbm: RBM, states: Tensor) -> tuple[Tensor, float]:
     """The hidden state that no flip of one unit makes likelier, of those that flips reach from `states` [N, M], and its ln sum_v e^-E."""
     states = states.to(rbm.weights).unique(dim=0)
     log_masses = rbm.log_unnormalized_hidden(states)
-    best, most = states[0], -math.inf
+    best = states[0]
+    most = -math.inf
     for place in log_masses.topk(min(10, len(states))).indices:
-        state, reached = states[place].clone(), log_masses[place].item()
+        state = states[place].clone()
+        reached = log_masses[place].item()
         while True:
             near = rbm.log_unnormalized_flips(state)
             unit = near.argmax()
@@ -225,7 +231,8 @@ def _likeliest_hidden_state(rbm: RBM, states: Tensor) -> tuple[Tensor, float]:
             reached = near[unit].item()
             state[unit] = 1 - state[unit]
         if reached > most:
-            best, most = state, reached
+            best = state
+            most = reached
     return best, most
 
 

@@ -158,7 +158,8 @@ def anneal(path: AnnealingPath[Any], betas: list[float], number: int, seed: int)
     """
     generator = torch.Generator().manual_seed(seed)
     state = path.sample_start(number, generator)
-    places, weights = [state], [torch.zeros(number, dtype=torch.float64)]
+    places = [state]
+    weights = [torch.zeros(number, dtype=torch.float64)]
     for beta, following in pairwise(betas):
         weights.append(weights[-1] + path.log_ratio(state, beta, following))
         state = path.transition(state, following, generator)
@@ -187,7 +188,8 @@ def melt(
     generator = torch.Generator().manual_seed(seed)
     state = path.state_at(torch.full((number, 1), place))
     assert path.log_z_start is not None
-    places, weights = [state], [path.log_f(state, 1.0) - path.log_z_start]
+    places = [state]
+    weights = [path.log_f(state, 1.0) - path.log_z_start]
     downwards = betas[::-1]
     for beta, following in pairwise(downwards):
         state = path.reverse_transition(state, beta, generator)
