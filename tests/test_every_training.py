@@ -19,7 +19,7 @@ def test_recipes_stand_after_those_below_them():
 def test_models_are_stored_in_the_order_of_the_recipes(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "boltzmann_companion.training._train_and_store",
-        lambda model_id, path, commit, snapshots: path.write_text(model_id),
+        lambda model_id, path, commit: path.write_text(model_id),
     )
     names = ["digits-cd1-16", "digits-cd1-50", "digits-dbn-cd1"]
     paths = {name: tmp_path / name for name in reversed(names)}

@@ -43,12 +43,6 @@ def train(
         Path | None,
         typer.Option(metavar="FILE", help="Where to store a single model; by default data/models."),
     ] = None,
-    snapshots: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="Also keep the model after every n-th epoch, in data/cache."
-        ),
-    ] = 0,
 ) -> None:
     """Train models from their recipes and store them."""
     from boltzmann_companion.recipes import model_path
@@ -62,7 +56,7 @@ def train(
     paths = {model_id: (output or model_path(model_id)).absolute() for model_id in model_ids}
     state, dirty = repository_state()
     commit = f"{state or 'unknown'}{' with changes' if dirty else ''}"
-    for model_id in train_models(paths, commit, snapshots):
+    for model_id in train_models(paths, commit):
         typer.echo(f"{model_id}: stored as {paths[model_id]}")
 
 

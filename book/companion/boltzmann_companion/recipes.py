@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 
 from boltzmann_companion.model_store import download_model, model_path
-from paperlib.datasets import binary_images, cache_folder
+from paperlib.datasets import binary_images
 from paperlib.datasets.binary_images import TRAIN_BINARIZATION_SEED
 from paperlib.errors import InputError
 from paperlib.learning import (
@@ -262,20 +262,6 @@ def recipe(model_id: str) -> Recipe:
     if model_id not in RECIPES:
         raise InputError(f"model_id: expected one of {', '.join(RECIPES)}, got {model_id!r}")
     return RECIPES[model_id]
-
-
-def snapshot_path(model_id: str, epoch: int) -> Path:
-    """Where `paperlib train --snapshots` keeps a model as it was after an epoch."""
-    return cache_folder() / "snapshots" / model_id / f"epoch-{epoch:04}.safetensors"
-
-
-def snapshots(model_id: str, every: int) -> dict[int, Path]:
-    """Those snapshots of a model that are kept, one of every so many epochs of its recipe, by epoch."""
-    training = recipe(model_id).training
-    if isinstance(training, MixtureEM):
-        return {}
-    paths = {n: snapshot_path(model_id, n) for n in range(every, training.epochs + 1, every)}
-    return {epoch: path for epoch, path in paths.items() if path.is_file()}
 
 
 def train_recipe(
