@@ -8,9 +8,9 @@ from functools import cache
 
 from torch import Tensor
 
-# What is made at a time of rows that are few but wide, and of a matrix that is worked on element by
-# element.
-_PART_BYTES = 2**26
+#: What is made at a time of rows that are few but wide.
+PART_BYTES = 2**24
+# The same of a matrix that is worked on element by element.
 _SMALL_PART_BYTES = 2**23
 # Smaller models leave no gaps that matter.
 _MANY_NUMBERS = 2**21
@@ -21,15 +21,15 @@ _LARGE_ARRAY = 2**22
 
 
 def parts(rows: Tensor, bytes_of_each: int) -> tuple[Tensor, ...]:
-    """Consecutive parts of `rows` [N, n], for work that makes so many bytes for each of them: 64 MiB at a time.
+    """Consecutive parts of `rows` [N, n], for work that makes so many bytes for each: 16 MiB at a time.
 
     Examples
     --------
     >>> import torch
-    >>> [len(part) for part in parts(torch.zeros(20, 3), 2**23)]
+    >>> [len(part) for part in parts(torch.zeros(20, 3), 2**21)]
     [8, 8, 4]
     """
-    return rows.split(max(1, _PART_BYTES // max(1, bytes_of_each)))
+    return rows.split(max(1, PART_BYTES // max(1, bytes_of_each)))
 
 
 def small_parts(matrix: Tensor) -> tuple[Tensor, ...]:

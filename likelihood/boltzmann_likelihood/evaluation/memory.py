@@ -15,6 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 from boltzmann_likelihood.evaluation.result import Effort
+from paperlib.memory import PART_BYTES
 from paperlib.models.unnormalized_model import UnnormalizedModel
 
 #: What `needed_bytes` adds up, in words, for whoever has too little.
@@ -33,10 +34,9 @@ _OF_A_UNIT = 24
 _KEPT = 600 + 5 * 70 * 4
 _OF_AN_IMAGE = 16
 _OF_A_CHAIN_STEP = 16
-# Means of the visible units from which modes are looked for at a time, at most 64 MiB of them, and
-# how many such parts there are at once.
+# Means of the visible units from which modes are looked for, and how many parts of them there are
+# at once.
 _MEANS = 514
-_PART = 64 * 2**20
 _PARTS = 2
 # Chain-steps of parallel tempering in all rounds, in units of those of the first, and where the
 # minutes decide.
@@ -55,14 +55,14 @@ def needed_bytes(model: UnnormalizedModel, rows: Tensor, effort: Effort | None =
     >>> rbm = RBM(torch.zeros(784, 500), torch.zeros(784), torch.zeros(500))
     >>> images = torch.zeros(10_000, 784, dtype=torch.uint8)
     >>> print(f"{needed_bytes(rbm, images, Effort(1_000, 50_000)) / 2**20:.0f} MiB")
-    385 MiB
+    379 MiB
     """
     parameters = sum(tensor.numel() for tensor in model.tensors().values())
     size = next(iter(model.tensors().values())).element_size()
     images = rows.numel() * rows.element_size() + _OF_AN_IMAGE * len(rows)
     chains = model.num_units * (_CHAINS * _OF_A_UNIT + _KEPT)
     widest = max(model.num_visible, *model.hidden_layers)
-    parts = _PARTS * min(_PART, 8 * _MEANS * widest)
+    parts = _PARTS * min(PART_BYTES, 8 * _MEANS * widest)
     chain_steps = _CHAIN_STEPS
     if effort is not None and effort.tempering_steps:
         chain_steps = effort.tempering_steps
