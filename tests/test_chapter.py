@@ -336,7 +336,9 @@ def test_settings_are_those_of_the_profile_and_show_both():
     assert opened().settings == {}
     mixed = read_settings("06-full-size-rbms", "digits")
     assert "trained_anew" in mixed
-    assert "| `trained_anew` | `['digits-cd1-50', 'digits-cd3-50']` | – |" in mixed._repr_markdown_()
+    assert (
+        "| `trained_anew` | `['digits-cd1-50', 'digits-cd3-50']` | – |" in mixed._repr_markdown_()
+    )
 
 
 @pytest.fixture

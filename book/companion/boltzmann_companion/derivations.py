@@ -1033,7 +1033,7 @@ def orders(stored: Stored) -> Numbers:
         max(epoch for epoch in below if epoch not in above),
         min(epoch for epoch in above if epoch not in below),
     ]
-    yield "CD1-500-passes", "epochs", passes, "after which no seed and every seed passes the printed value"
+    yield "CD1-500-passes", "epochs", passes, "no seed and each seed passes the printed value"
     missed = stored.rows("ais-coverage")
     yield (
         "misses",
