@@ -156,7 +156,7 @@ def training_length(stored: Stored) -> Numbers:
 
 @derived
 def exact_path(stored: Stored) -> Numbers:
-    """The exact test average along the training of the stored models, from 100 epochs on."""
+    """The exact test average along one training of two models, from 100 epochs on."""
     for model in ("CD1(25)", "CD3(25)"):
         rows = stored.rows("sm2008-training-path", model=model)
         low, high = ends([row["test"] for row in rows if row["epoch"] >= 100])
