@@ -1,4 +1,4 @@
-"""Estimators of ln Z as they should be, and with mistakes of public programs."""
+"""Estimators of ln Z as they should be, and with mistakes of programs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def tempering(rbm: RBM, mistake: str = "", num_replicas: int = 100) -> float:
             y = v[:, k + 1]
             log_accept = log_ratio(x, low, high) - log_ratio(y, low, high)
             if mistake == "swaps by the free energy at 1":
-                # minus the free energies; but ln f at beta is not beta times ln f at 1
+                # minus the free energies; ln f at beta is not beta ln f at 1
                 one = betas[-1]
                 difference = log_f(rbm, x, one, one) - log_f(rbm, y, one, one)
                 log_accept = (high - low) * difference

@@ -55,8 +55,7 @@ def test_records_come_out_again(chapter, tmp_path):
 def first_cells(notebook, last, settings):
     """A chapter up to the cell that makes a record, with other settings."""
     part = nbformat.v4.new_notebook(metadata=notebook.metadata)
-    for cell in notebook.cells:
-        cell = nbformat.from_dict(cell)
+    for cell in map(nbformat.from_dict, notebook.cells):
         part.cells.append(cell)
         if "open_chapter(" in cell.source:
             cell.source += f"\nchapter.as_given = False\nchapter.settings.update({settings!r})"

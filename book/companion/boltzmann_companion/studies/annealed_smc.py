@@ -222,9 +222,9 @@ def _find_warnings(
     if bool(estimate.resampled.any()) and families < _FEWEST_FAMILIES:
         warnings.append(
             f"The {len(units) // populations} chains of a population descend "
-            f"from {families:.1f} effective ancestors (median): what the others "
-            "might have met is lost; use more chains in each population, or "
-            "more betas."
+            f"from {families:.1f} effective ancestors (median): what the "
+            "others might have met is lost; use more chains in each "
+            "population, or more betas."
         )
     spread = estimate.log_weights.std().item() if populations > 1 else 0.0
     if populations < 2:
