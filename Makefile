@@ -20,7 +20,7 @@ export PYTHONNOUSERSITE := 1
 # Some containers forbid it, and each of the many processes that tests and chapters start would then compile the whole library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lab book test power try paper shards long pack refresh lint dist serve bench clean
+.PHONY: help install lab book test power again anywhere try paper shards long pack refresh lint dist serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,17 @@ test: $(TESTS) ## unit, statistical and notebook tests
 
 power: $(TESTS) ## plant mistakes in copies of the library, and see that the tests notice them, and nbval alone (some minutes)
 	$(BIN)/python -m pytest -n 2 tests/power
+
+again: $(TESTS) ## make records of the papers' size again, whole or in part, and compare them (needs MNIST)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/paper_size
+
+# torch, oneDNN and numba are told to use fewer instructions than the processor has.
+ANYWHERE ?= tests
+anywhere: $(TESTS) ## run the tests as on other processors, on one core, and with four threads (an hour; ANYWHERE=tests/test_ais.py)
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 NUMBA_CPU_NAME=haswell $(BIN)/python -m pytest -n 2 $(ANYWHERE)
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -n 2 $(ANYWHERE)
+	taskset --cpu-list 0 $(BIN)/python -m pytest $(ANYWHERE)
+	OMP_NUM_THREADS=4 $(BIN)/python -m pytest -n 2 $(ANYWHERE)
 
 try: $(TESTS) ## run everything that the chapters suggest under "What to try" (half an hour)
 	$(BIN)/python -m pytest -n 2 tests/suggestions
