@@ -87,13 +87,13 @@ class DBN(UnnormalizedModel):
         for number, (below, above) in enumerate(pairwise(self.layers), start=1):
             if above.num_visible != below.num_hidden:
                 raise InputError(
-                    f"layers: expected {below.num_hidden} visible units in layer {number}, as many as layer "
-                    f"{number - 1} has hidden ones, got {above.num_visible}"
+                    f"layers: expected {below.num_hidden} visible units in layer {number}, as many "
+                    f"as layer {number - 1} has hidden ones, got {above.num_visible}"
                 )
             if (above.dtype, above.device) != (below.dtype, below.device):
                 raise InputError(
-                    f"layers: expected {below.dtype} on {below.device} in layer {number}, got {above.dtype} on "
-                    f"{above.device}"
+                    f"layers: expected {below.dtype} on {below.device} in layer {number}, "
+                    f"got {above.dtype} on {above.device}"
                 )
 
     @property
@@ -138,7 +138,10 @@ class DBN(UnnormalizedModel):
         return states[0], states[1:]
 
     def recognize(self, v: ArrayLike, generator: torch.Generator | int) -> list[Tensor]:
-        """A draw of h^1, ..., h^{L-1} from Q(. | v); binary `v` [..., D] gives one tensor [..., M_l] per directed layer."""
+        """A draw of h^1, ..., h^{L-1} from Q(. | v).
+
+        Binary `v` [..., D] gives one tensor [..., M_l] for each directed layer.
+        """
         generator = resolve_generator(generator, self.device)
         return _Recognition(self, self._visible(v)).draw(generator)
 
@@ -150,7 +153,9 @@ class DBN(UnnormalizedModel):
     def log_unnormalized(
         self, v: ArrayLike, num_samples: int = 500, generator: torch.Generator | int | None = None
     ) -> Tensor:
-        """Estimate ln p*(v) = ln p(v) + ln Z by importance sampling from Q (RAISE paper, section 5.3).
+        """Estimate ln p*(v) = ln p(v) + ln Z by importance sampling from Q.
+
+        The method is that of section 5.3 of the RAISE paper.
 
         Parameters
         ----------
@@ -191,9 +196,10 @@ class DBN(UnnormalizedModel):
 
     @plain_torch()
     def exact_log_unnormalized(self, rows: Tensor) -> Tensor:
-        """ln p*(v) of rows [N, D] by enumeration of all layers but the top one, float64 [N] on the CPU, in nats.
+        """ln p*(v) of rows [N, D] by enumeration of all layers but the top one.
 
-        From the top down, p*(h^l) = sum over h^{l+1} of p(h^l | h^{l+1}) p*(h^{l+1}).
+        The result is float64 [N] on the CPU, in nats. From the top down, p*(h^l) = sum over h^{l+1}
+        of p(h^l | h^{l+1}) p*(h^{l+1}).
         """
         model = self.to("cpu", torch.float64)
         if not model.directed:
@@ -212,17 +218,15 @@ class DBN(UnnormalizedModel):
     def bound_terms(
         self, v: Tensor, num_samples: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """What the variational bound on ln p*(v) of binary `v` [N, D] adds up, eq.
-
-        22 to 24, in nats.
+        """The terms of the variational bound on ln p*(v) of binary `v` [N, D], eq. 22 to 24.
 
         Returns
         -------
         log_joint : Tensor, shape [N, num_samples]
-            ln p*(v, h) of draws of h from Q, float64. The entropies of all layers but h^1, which
-            depend on the draw, are included.
+            ln p*(v, h) of draws of h from Q, float64, in nats. The entropies of all layers but h^1,
+            which depend on the draw, are included.
         entropy : Tensor, shape [N]
-            The entropy of Q(h^1 | v), float64.
+            The entropy of Q(h^1 | v), float64, in nats.
         """
         # Results are written into tensors allocated in advance. Small results, each allocated
         # between large temporary tensors, would fragment the memory of the large ones.
@@ -253,18 +257,24 @@ class DBN(UnnormalizedModel):
     def variational_bound(
         self, rows: Tensor, generator: torch.Generator | int | None = None
     ) -> Tensor:
-        """The variational bound on ln p*(v) of rows [N, D], from a few draws each; float64 [N] on the CPU, in nats."""
+        """The variational bound on ln p*(v) of rows [N, D], from a few draws for each.
+
+        The result is float64 [N] on the CPU, in nats.
+        """
         return self.bound_draws(rows, generator).mean(1)
 
     def bound_draws(self, rows: Tensor, generator: torch.Generator | int | None = None) -> Tensor:
-        """Single draws of the variational bound on ln p*(v) of rows [N, D]; float64 [N, draws] on the CPU, in nats."""
+        """Single draws of the variational bound on ln p*(v) of rows [N, D].
+
+        The result is float64 [N, draws] on the CPU, in nats.
+        """
         generator = resolve_generator(generator, self.device)
         draws = max(_BOUND_DRAWS, _FEWEST_IN_ALL // len(rows))
         log_joint, entropy = self.bound_terms(rows, draws, generator)
         return (log_joint + entropy[:, None]).cpu()
 
     def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
-        """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out; see below eq. 21.
+        """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out (below eq. 21).
 
         Parameters
         ----------
@@ -282,13 +292,14 @@ class DBN(UnnormalizedModel):
         return self._log_joint_unnormalized(self._states(v, hidden))
 
     def _log_joint_unnormalized(self, states: Sequence[Tensor]) -> Tensor:
-        """The same for v, h^1, ..., h^{L-1} of the model's own type, without a look at their values."""
+        """The same for v, h^1, ..., h^{L-1} of the model's type, without checking their values."""
         return self.top._log_unnormalized(states[-1]) + self._log_directed(states)
 
     def log_directed(self, v: object, hidden: Sequence[object]) -> Tensor:
-        """ln p(v | h^1) + ln p(h^1 | h^2) + ..., the directed layers' part of `log_joint_unnormalized`.
+        """ln p(v | h^1) + ln p(h^1 | h^2) + ... in nats, over all directed layers; [...].
 
-        Takes the same arguments and raises the same errors; returns [...], in nats.
+        This is the directed layers' part of `log_joint_unnormalized`, with the same arguments and
+        errors.
         """
         return self._log_directed(self._states(v, hidden))
 
@@ -302,12 +313,10 @@ class DBN(UnnormalizedModel):
     def generate(
         self, top_visible: ArrayLike, generator: torch.Generator | int, mean: bool = False
     ) -> Tensor:
-        """Visible vectors drawn from given binary states of h^{L-1}, layer by layer (eq.
+        """Visible vectors drawn layer by layer (eq. 6) from binary states of h^{L-1}.
 
-        6); [..., M_{L-1}] to [..., D].
-
-        With `mean`, the lowest layer gives probabilities instead of draws, as is usual for showing
-        images.
+        `top_visible` [..., M_{L-1}] gives [..., D]. With `mean`, the lowest layer gives
+        probabilities instead of draws, as is usual for showing images.
         """
         state = as_bits("top_visible", top_visible, self.top.weights, self.top.num_visible)
         return self._generate(state, resolve_generator(generator, self.device), mean)
@@ -326,7 +335,10 @@ class DBN(UnnormalizedModel):
         generator: torch.Generator | int,
         mean: bool = False,
     ) -> Tensor:
-        """Approximate samples, [num_samples, D], by Gibbs sampling in the top RBM from random states and one pass down.
+        """Approximate samples, [num_samples, D].
+
+        They come from Gibbs sampling in the top RBM, which starts at random states, and one pass
+        down through the directed layers.
 
         Parameters
         ----------
