@@ -17,9 +17,11 @@ from paperlib.models import RBM
 
 #: The notice that the authors ask to be kept and shown wherever their release is used.
 NOTICE = (
-    "CD25(500): parameters provided by Ruslan Salakhutdinov. Permission is granted for anyone to copy, use, modify, or distribute this "
-    "program and accompanying programs and documents for any purpose, provided this copyright notice is retained and prominently displayed, "
-    "along with a note saying that the original programs are available from our web page, www.cs.toronto.edu/~rsalakhu/rbm_ais.html."
+    "CD25(500): parameters provided by Ruslan Salakhutdinov. Permission is granted for anyone to "
+    "copy, use, modify, or distribute this program and accompanying programs and documents for any "
+    "purpose, provided this copyright notice is retained and prominently displayed, along with a "
+    "note saying that the original programs are available from our web page, "
+    "www.cs.toronto.edu/~rsalakhu/rbm_ais.html."
 )
 
 _CALLED = "CD25(500)"
@@ -48,8 +50,10 @@ def load_authors_rbm(dtype: torch.dtype = torch.float32, url: str | None = None)
         If the file cannot be found or downloaded, or does not have the known checksum. Nothing is
         left in the cache.
     """
-    own = "the file yourself, set PAPERLIB_DATA to a folder that holds authors/ with it."
-    rbm = found_or_downloaded(_CALLED, "authors", [_NAME], url or _URL, _read, own)
+    advice = (
+        "To supply the file yourself, set PAPERLIB_DATA to a folder that holds authors/ with it."
+    )
+    rbm = found_or_downloaded(_CALLED, "authors", [_NAME], url or _URL, _read, advice)
     return rbm.to(dtype=dtype)
 
 

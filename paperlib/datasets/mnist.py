@@ -1,4 +1,4 @@
-"""MNIST: looked for, checked, and downloaded only if it is not found.
+"""MNIST, which is downloaded only if no folder has it.
 
 Whatever the source, the decompressed contents must have the known SHA-256.
 """
@@ -74,5 +74,8 @@ def _mnist_file(name: str, url: str) -> bytes:
         require_contents("MNIST", path, storage.sha256(data), _MNIST_SHA256[name])
         return data
 
-    own = "the files yourself, set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files."
-    return found_or_downloaded("MNIST", "mnist", [f"{name}.gz", name], url, read, own)
+    advice = (
+        "To supply the files yourself, set PAPERLIB_DATA to a folder that holds mnist/ "
+        "with the four IDX files."
+    )
+    return found_or_downloaded("MNIST", "mnist", [f"{name}.gz", name], url, read, advice)
