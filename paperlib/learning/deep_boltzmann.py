@@ -108,11 +108,15 @@ class DeepBoltzmannLearning:
     @property
     def summary(self) -> str:
         """The recipe in one line."""
+        first = self.pretraining_1
+        second = self.pretraining_2
+        centred = ", centred" if self.centred else ""
         return (
-            f"{self.pretraining_1.num_hidden:,} and {self.pretraining_2.num_hidden:,} hidden, pre-trained for "
-            f"{self.pretraining_1.epochs} and {self.pretraining_2.epochs} epochs of CD, then {self.epochs} epochs of "
-            f"mean field and PCD, {self.chains} chains of {self.gibbs_steps} steps, rate {self.learning_rate:g} to 0"
-            + (", centred" if self.centred else "")
+            f"{first.num_hidden:,} and {second.num_hidden:,} hidden, "
+            f"pre-trained for {first.epochs} and {second.epochs} epochs of CD, "
+            f"then {self.epochs} epochs of mean field and PCD, "
+            f"{self.chains} chains of {self.gibbs_steps} steps, "
+            f"rate {self.learning_rate:g} to 0{centred}"
         )
 
 
@@ -255,7 +259,10 @@ def _update(
     # h1 is represented by its probabilities, which are less noisy than a draw
     negative = v, joint._hidden_probs(chains), h2
 
-    gradients = (_centred_gradient if recipe.centred else _gradient)(positive, negative)
+    if recipe.centred:
+        gradients = _centred_gradient(positive, negative)
+    else:
+        gradients = _gradient(positive, negative)
     for parameter, velocity, gradient in zip(
         state.parameters, state.velocities, gradients, strict=True
     ):
@@ -267,31 +274,29 @@ def _update(
 
 def _gradient(positive: _Layers, negative: _Layers) -> list[Tensor]:
     """Averages of v h1', h1 h2', v, h1 and h2 under the posterior minus those under the model."""
-    weights = [
-        positive[i].T @ positive[i + 1] / len(positive[i])
-        - negative[i].T @ negative[i + 1] / len(negative[i])
-        for i in (0, 1)
-    ]
-    return weights + [
-        up.mean(0) - down.mean(0) for up, down in zip(positive, negative, strict=True)
-    ]
+    weights = []
+    for lower in (0, 1):
+        upper = lower + 1
+        posterior_mean = positive[lower].T @ positive[upper] / len(positive[lower])
+        model_mean = negative[lower].T @ negative[upper] / len(negative[lower])
+        weights.append(posterior_mean - model_mean)
+    biases = [up.mean(0) - down.mean(0) for up, down in zip(positive, negative, strict=True)]
+    return weights + biases
 
 
 def _shifted(layers: _Layers, offsets: Sequence[Tensor]) -> _Layers:
-    v, h1, h2 = (layer - offset for layer, offset in zip(layers, offsets, strict=True))
-    return v, h1, h2
+    return layers[0] - offsets[0], layers[1] - offsets[1], layers[2] - offsets[2]
 
 
 def _centred_gradient(positive: _Layers, negative: _Layers) -> list[Tensor]:
-    """The same with every unit's state measured from a fixed offset, its average under the posterior.
+    """The gradient with every unit's state measured from its average under the posterior.
 
     In terms of the plain parameters, the biases compensate for changes of the weights, by the
     offsets of the other side.
     """
     offsets = [layer.mean(0) for layer in positive]
-    weights_1, weights_2, visible, hidden_1, hidden_2 = _gradient(
-        _shifted(positive, offsets), _shifted(negative, offsets)
-    )
+    gradient = _gradient(_shifted(positive, offsets), _shifted(negative, offsets))
+    weights_1, weights_2, visible, hidden_1, hidden_2 = gradient
     return [
         weights_1,
         weights_2,

@@ -83,7 +83,8 @@ MUTANTS = [
     Mutant(
         "CD's learning rate larger by a tenth",
         "07",
-        "learning/contrastive_divergence.py: step, negative_step = «→1.1 * »rate / len(batch), «→1.1 * »rate / len(visible)",
+        "learning/contrastive_divergence.py: step = «→1.1 * »rate / len(batch)\n"
+        "    negative_step = «→1.1 * »rate / len(visible)",
         "CD-1",
     ),
     Mutant(
