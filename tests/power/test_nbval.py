@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         "an autocorrelation time that is one too large",
         "02",
-        "mcmc/diagnostics.py: return max(2 * neighbours[:kept].sum().item()« - 1→», 1 / len(correlations))",
+        "mcmc/diagnostics.py: return max(2 * neighbours[:cutoff].sum().item()« - 1→», 1 / len(correlations))",
         "block",
     ),
     Mutant(
