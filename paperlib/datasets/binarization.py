@@ -66,7 +66,7 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
         raise InputError(f"images: expected at least one image, got shape {list(images.shape)}")
     generator = seeded_generator(seed)
     result = torch.empty(images.shape, dtype=torch.uint8)
-    for block, drawn in zip(blocks(images), blocks(result), strict=True):
+    for block, binary in zip(blocks(images), blocks(result), strict=True):
         intensities = as_float_tensor("images", block).cpu() / white
         require_finite("images", intensities)
         low = float(intensities.min())
@@ -76,7 +76,7 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
                 f"images: expected intensities in [0, 1], got values from {low:g} to {high:g}"
             )
         uniform = torch.rand(intensities.shape, dtype=intensities.dtype, generator=generator)
-        drawn.copy_(uniform < intensities)
+        binary.copy_(uniform < intensities)
     return result
 
 

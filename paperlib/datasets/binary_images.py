@@ -46,8 +46,8 @@ def binary_images(dataset: str) -> BinaryImages:
     if dataset in _BINARY_LOADERS:
         return _BINARY_LOADERS[dataset]()
     if dataset not in LOADERS:
-        known = ", ".join([*LOADERS, *_BINARY_LOADERS])
-        raise InputError(f"dataset: expected one of {known}, got {dataset!r}")
+        names = ", ".join([*LOADERS, *_BINARY_LOADERS])
+        raise InputError(f"dataset: expected one of {names}, got {dataset!r}")
     grey = LOADERS[dataset]()
     return BinaryImages(
         binarize(grey.train, TRAIN_BINARIZATION_SEED),

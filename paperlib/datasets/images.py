@@ -1,7 +1,7 @@
 """The form of every data set here, and the folders in which its files are looked for.
 
 A data set is an `ImageDataset`: grey images as rows, split once into training and test images.
-`found_or_downloaded` reads its files from the first folder that has them, or downloads them.
+`read_or_download` reads its files from the first folder that has them, or downloads them.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def cache_folder() -> Path:
     >>> cache_folder().name in ("cache", "paperlib") or "PAPERLIB_CACHE" in os.environ
     True
     """
-    chosen = os.environ.get("PAPERLIB_CACHE")
-    if chosen:
-        return Path(chosen)
+    folder = os.environ.get("PAPERLIB_CACHE")
+    if folder:
+        return Path(folder)
     try:
         return storage.repository_root() / "data" / "cache"
     except ValueError:
@@ -77,19 +77,19 @@ def cache_folder() -> Path:
 def data_folders(name: str) -> list[Path]:
     """Where the files of a data set are looked for: `$PAPERLIB_DATA` first, then the cache."""
     cache = cache_folder() / name
-    supplied = os.environ.get("PAPERLIB_DATA")
-    if not supplied:
+    folder = os.environ.get("PAPERLIB_DATA")
+    if not folder:
         return [cache]
-    return [Path(supplied) / name, Path(supplied), cache]
+    return [Path(folder) / name, Path(folder), cache]
 
 
 def require_contents(
-    called: str, path: Path, checksum: str, expected: str, kind: str = "SHA-256"
+    title: str, path: Path, checksum: str, expected: str, kind: str = "SHA-256"
 ) -> None:
     """Raise unless the checksum of a file's contents is the expected one."""
     if checksum != expected:
         raise InputError(
-            f"{called}: expected contents with {kind} {expected} in {path}, got {checksum}; "
+            f"{title}: expected contents with {kind} {expected} in {path}, got {checksum}; "
             "remove or replace the file"
         )
 
@@ -118,8 +118,8 @@ def why_no_download(error: Exception, source: str) -> str:
     return str(error)
 
 
-def found_or_downloaded(
-    called: str,
+def read_or_download(
+    title: str,
     folder: str,
     names: list[str],
     url: str,
@@ -132,9 +132,10 @@ def found_or_downloaded(
     is no file: how to supply one.
     """
     folders = data_folders(folder)
-    for path in (place / name for place in folders for name in names):
-        if path.is_file():
-            return read(path)
+    for place in folders:
+        for name in names:
+            if (place / name).is_file():
+                return read(place / name)
     import pooch
     import requests
 
@@ -145,8 +146,8 @@ def found_or_downloaded(
             pooch.HTTPDownloader(progressbar=True, timeout=30)(source, str(temporary), None)
             return read(temporary)
     except (requests.RequestException, OSError, ValueError) as error:
-        wanted = first + "".join(f" (or {other})" for other in others)
+        files = first + "".join(f" (or {other})" for other in others)
         raise InputError(
-            f"{called}: expected {wanted} in one of {', '.join(map(str, folders))}, "
+            f"{title}: expected {files} in one of {', '.join(map(str, folders))}, "
             f"or a download from {source}, which failed: {why_no_download(error, source)}. {advice}"
         ) from error

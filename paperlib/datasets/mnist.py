@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from paperlib import storage
-from paperlib.datasets.images import ImageDataset, found_or_downloaded, require_contents
+from paperlib.datasets.images import ImageDataset, read_or_download, require_contents
 from paperlib.errors import InputError
 
 # Of the decompressed contents: gzip bytes differ between mirrors, but the contents do not.
@@ -78,4 +78,4 @@ def _mnist_file(name: str, url: str) -> bytes:
         "To supply the files yourself, set PAPERLIB_DATA to a folder that holds mnist/ "
         "with the four IDX files."
     )
-    return found_or_downloaded("MNIST", "mnist", [f"{name}.gz", name], url, read, advice)
+    return read_or_download("MNIST", "mnist", [f"{name}.gz", name], url, read, advice)

@@ -5,10 +5,10 @@ model. CD-T replaces the second with the state of a Gibbs chain T steps after it
 (Salakhutdinov & Murray 2008, eq. 7). The result is not the gradient of the likelihood; the chapter
 shows how far off it is.
 
-Used in chapter: contrastive-divergence.
-
 If unsure: CD with `cd_steps=25` and `cd_ramp_epochs=10` for a good generative model, CD-1 to
 reproduce the paper's first models, and persistent chains for those of the RAISE paper.
+
+Used in chapter: contrastive-divergence.
 """
 
 from __future__ import annotations
@@ -364,8 +364,8 @@ def _update(
         visible = draw_units(visible_probs, state.generator)
         hidden = torch.addmm(hidden_bias, visible, weights, alpha=up).sigmoid_()
         if reconstruct and step == 0:
-            # In CD the first step of the chain is the reconstruction; persistent chains are not at
-            # the data.
+            # In CD the first step of a chain is the reconstruction; persistent chains do not
+            # start at the data.
             reconstruction = visible_probs
             if state.chains is not None:
                 reconstruction = torch.addmm(
@@ -394,8 +394,8 @@ def _follow_gradient(
     negative_step = rate / len(visible)
     weights = state.parameters[0]
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
-    # Passes over all weights that would change nothing are skipped: each costs a fortieth of an
-    # update.
+    # A pass over all weights costs a fortieth of an update, so one that would change nothing is
+    # skipped.
     if momentum:
         weight_velocity.mul_(momentum)
     weight_velocity.addmm_(batch.T, positive_hidden, beta=float(momentum != 0), alpha=step)

@@ -141,8 +141,8 @@ def pretrain_dbm(
     DBM(64-4-2, torch.float32, cpu)
     """
     options = {"dtype": dtype, "device": device, "progress": progress}
-    # Half of h1's doubled input stands in for its other side: for h2 in the lower RBM, for v in the
-    # upper one.
+    # Half of h1's doubled input takes the place of its other side: of h2 in the lower RBM, and of
+    # v in the upper one.
     lower = replace(recipe.pretraining_1, upward_factor=2)
     upper = replace(recipe.pretraining_2, downward_factor=2)
     first, _ = train_rbm(train, lower, seed, **options)

@@ -64,18 +64,21 @@ class TrainingState:
     reconstruction_errors: list[float] = field(default_factory=list)
 
     def stored(self) -> State:
-        """The same as named tensors and numbers."""
+        """The state as named tensors and numbers."""
         tensors = {f"parameter_{i}": tensor for i, tensor in enumerate(self.parameters)}
         tensors |= {f"velocity_{i}": tensor for i, tensor in enumerate(self.velocities)}
         tensors["generator"] = self.generator.get_state()
         if self.chains is not None:
             tensors["chains"] = self.chains
-        names = ("epochs_done", "reconstruction_errors")
-        return State(tensors, {name: getattr(self, name) for name in names})
+        numbers = {
+            "epochs_done": self.epochs_done,
+            "reconstruction_errors": self.reconstruction_errors,
+        }
+        return State(tensors, numbers)
 
     @staticmethod
     def restored(stored: State, device: torch.device | str) -> TrainingState:
-        """What `stored` gave, on a device."""
+        """The state on a device, from what its `stored` returned."""
         generator = torch.Generator(device)
         generator.set_state(stored.tensors["generator"])
         tensors = {
@@ -84,9 +87,9 @@ class TrainingState:
             if name != "generator"
         }
         chains = tensors.pop("chains", None)
-        numbers = range(len(tensors) // 2)
-        parameters = tuple(tensors[f"parameter_{i}"] for i in numbers)
-        velocities = tuple(tensors[f"velocity_{i}"] for i in numbers)
+        indices = range(len(tensors) // 2)
+        parameters = tuple(tensors[f"parameter_{i}"] for i in indices)
+        velocities = tuple(tensors[f"velocity_{i}"] for i in indices)
         return TrainingState(parameters, velocities, chains, generator, **stored.numbers)
 
 
@@ -150,8 +153,8 @@ def train_in_epochs(
         for epoch in range(state.epochs_done + 1, num_epochs + 1):
             run_epoch(state, epoch, bar)
             state.epochs_done = epoch
-            # Before the checkpoint is written: no epoch remains unseen, wherever the run is
-            # interrupted.
+            # Before the checkpoint is written, so that `on_epoch` sees every epoch wherever the run
+            # is interrupted.
             if on_epoch is not None:
                 on_epoch(epoch, make_model(*(tensor.clone() for tensor in state.parameters)))
             checkpoint.save(state.stored())

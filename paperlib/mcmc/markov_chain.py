@@ -275,8 +275,8 @@ class MarkovChain:
                 f"starts: expected numbers of states from 0 to {self.num_states - 1}, got others"
             )
         generator = resolve_generator(generator)
-        # The last column would be one except for rounding; without it no draw can fall beyond the
-        # last state.
+        # The last column would be one but for rounding; without it no draw is beyond the last
+        # state.
         cumulated = self.transition.cumsum(1)[:, :-1]
         path = [starts.long()]
         for _ in range(require_count("num_steps", num_steps)):

@@ -126,7 +126,7 @@ def metropolis_samples(
     generator = resolve_generator(generator, starts.device)
     states = starts
     log_density = _log_density(log_target, starts)
-    visited = []
+    path = []
     accepted = 0.0
     # states may be counts or bits, types in which there are no uniform draws from [0, 1]
     dtype = starts.dtype if starts.is_floating_point() else torch.float64
@@ -137,9 +137,9 @@ def metropolis_samples(
         accept = uniform.log() < proposed_density - log_density
         states = torch.where(accept[:, None], proposed, states)
         log_density = torch.where(accept, proposed_density, log_density)
-        visited.append(states)
+        path.append(states)
         accepted += accept.double().mean().item()
-    return torch.stack(visited), accepted / num_steps
+    return torch.stack(path), accepted / num_steps
 
 
 def _log_density(log_target: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:

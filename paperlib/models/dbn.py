@@ -42,10 +42,11 @@ from paperlib.numerics import (
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, as_bits, require_count
 
-# For the variational bound: rows times draws handled at once, draws of the hidden units for each
-# row, and fewest draws in all, since fewer would not tell their own error.
+# For the variational bound: rows times draws handled at once,
 _BLOCK = 5_000
+# draws of the hidden units for each row,
 _BOUND_DRAWS = 5
+# and the fewest draws of all rows together that still tell their own error.
 _FEWEST_IN_ALL = 200
 
 
@@ -128,7 +129,8 @@ class DBN(UnnormalizedModel):
     def annealed_units(self, rows: Tensor, generator: torch.Generator) -> Tensor:
         """h^{L-1}, as Q draws it for binary rows [N, D]."""
         rows = rows.to(self.device, self.dtype)
-        return [rows, *self.recognize(rows, generator)][-1]
+        hidden = self.recognize(rows, generator)
+        return hidden[-1] if hidden else rows
 
     def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
         """Visible vectors with their hidden layers, from h^{L-1} [N, M_{L-1}], layer by layer."""
@@ -247,8 +249,8 @@ class DBN(UnnormalizedModel):
             values = self._log_joint_unnormalized(
                 [cases.repeat_interleave(num_samples, 0), *states]
             )
-            # The first entropy does not depend on the draw; the others do, and are averaged over
-            # the draws.
+            # The first entropy is the same for all draws of a row; the others differ between draws,
+            # and enter each.
             log_joint.copy_((values.double() + sum(entropy[1:])).view(-1, num_samples))
             if entropy:
                 first_entropy.copy_(entropy[0][::num_samples])
@@ -427,7 +429,7 @@ class _Recognition(Proposal):
         self.num_layers = len(dbn.directed)
         self._dbn = dbn
         self._rows = rows
-        # The rows stay the same, and with them the first layer's logits.
+        # The logits of the first layer depend on the rows alone, so they are computed once.
         self._first = self._upwards(0, rows) if dbn.directed else rows[..., :0]
 
     @plain_torch()

@@ -28,9 +28,9 @@ from paperlib.validation import require_finite
 #: What a name in a file stands for: an array, a number or text.
 Entry: TypeAlias = np.ndarray | Tensor | float | str
 
-_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_REAL = (*_STORABLE, *_INTEGERS)
 # What the files of models with a known answer (`data/planted`) hold beside the parameters.
 BESIDE_A_MODEL = ("log_z", "draws", "provenance")
 # Metadata key under which a file keeps the checksum of everything else in it.
@@ -138,8 +138,8 @@ def read_safetensors(source: Path | bytes) -> dict[str, Tensor]:
     if not storage.is_file(source):
         raise InputError(f"path: expected a model file, found none at {source}")
     with _opened(source) as stored:
-        # Copies, because the file's own buffers are unaligned, which makes matrix products round
-        # differently.
+        # Copies, because the file's buffers are unaligned and matrix products of them are rounded
+        # in another way.
         tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
         metadata = stored.metadata() or {}
     expected = metadata.pop(_CHECKSUM, None)

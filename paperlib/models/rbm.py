@@ -188,8 +188,8 @@ class RBM(TwoLayers, UnnormalizedModel):
         """
         columns = max(_COLUMNS, _FLIPPED_INPUTS // self.num_visible // _COLUMNS * _COLUMNS)
         rows = max(1, _FLIPPED_INPUTS // (min(columns, self.num_hidden) * self.num_visible))
-        # A last unit on its own joins the slice before it: alone, its sum would be rounded in
-        # another way.
+        # A single last unit joins the slice before it, since its sum alone would be rounded
+        # in another way.
         firsts = range(0, max(1, self.num_hidden - 1), columns)
         slices = [slice(first, first + columns) for first in firsts[:-1]]
         slices.append(slice(firsts[-1], None))

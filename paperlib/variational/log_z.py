@@ -242,8 +242,10 @@ def best_fixed_point(
             break
     values, visible_means, hidden_means = evaluate(first, second)
     converged = residuals <= tolerance
-    reached = torch.where(converged, values, -torch.inf)
-    best = reached.argmax() if bool(converged.any()) else residuals.argmin()
+    if bool(converged.any()):
+        best = torch.where(converged, values, -torch.inf).argmax()
+    else:
+        best = residuals.argmin()
     return LogZApproximation(
         values[best].item(),
         "approximation",
