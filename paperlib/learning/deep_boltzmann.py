@@ -1,10 +1,10 @@
 """Learning deep Boltzmann machines: greedy pre-training, then mean field against persistent chains.
 
-Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of two expectations of v h1'
-and h1 h2', under the posterior and under the model. The first is taken under the mean-field
-approximation of the posterior, the second at the states of Gibbs chains that continue from one
-update to the next (PCD). The result is the gradient of the mean-field bound, as long as the chains
-keep up.
+The procedure is that of Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of
+two expectations of v h1' and h1 h2', under the posterior and under the model. The first is taken
+under the mean-field approximation of the posterior, the second at the states of Gibbs chains that
+continue from one update to the next (PCD). The result is the gradient of the mean-field bound, as
+long as the chains keep up.
 
 Pre-training learns the two layers as RBMs, and doubles inputs where, in the DBM, a layer gets input
 from both sides: h1 from v and from h2. Without pre-training, learning the joint model from small

@@ -3,6 +3,11 @@
 Values at neighbouring steps are alike, so the naive standard error is too small. Means over long
 batches of consecutive steps are nearly independent. To see how long is long enough, make the
 batches longer until the error stops growing (Flyvbjerg & Petersen 1989).
+
+A series holds one value for each step, [T], or for each step of R independent replicas, [T, R].
+`equilibration` says how much of its beginning to leave out, and `mean_error` is the error of the
+mean of the rest. `paperlib.mcmc.diagnostics` has the autocorrelation time, another way to the same
+error.
 """
 
 from __future__ import annotations

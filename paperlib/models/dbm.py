@@ -13,8 +13,9 @@ at Salakhutdinov & Hinton's fixed points
 
     m1 = s(W1' v + W2 m2 + a1),      m2 = s(W2' m1 + a2),
 
-and provides a lower bound on ln p*(v), or a proposal for importance sampling (RAISE paper, section
-5.2).
+and provides a lower bound on ln p*(v) (`log_unnormalized_bound`), or a proposal for importance
+sampling (`log_unnormalized`; RAISE paper, section 5.2). If unsure: importance sampling. Where its
+weights vary too much, `paperlib.annealing.PosteriorPath` leads from mean field to the posterior.
 
 Used in chapter: deep-boltzmann-machines.
 """

@@ -12,6 +12,11 @@ The last factor is the joint distribution of the top RBM. Each of the others is 
 where each factor is the upward conditional of that layer's RBM (eq. 5). It is the true posterior
 only if the weights are tied.
 
+ln Z is that of the top RBM. ln p*(v) is estimated by importance sampling from Q
+(`log_unnormalized`), bounded from below (`variational_bound`, eq. 22 to 24), or enumerated where
+the layers below the top are small (`exact_log_unnormalized`). If unsure: the estimate with its 500
+draws. Like the bound it is too low on average, but by less.
+
 Used in chapter: deep-belief-networks.
 """
 

@@ -1,4 +1,9 @@
-"""ln p*(v) of models whose hidden layers have few enough units to be enumerated."""
+"""ln p*(v) of models whose hidden layers have few enough units to be enumerated.
+
+Such are a DBM with a small h1, given which h2 can be summed out, and a DBN with small layers below
+its top. `can_enumerate` says whether the sum takes seconds, and `sum_over_states` is the sum over
+one layer.
+"""
 
 from __future__ import annotations
 

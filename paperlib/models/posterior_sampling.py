@@ -2,8 +2,10 @@
 
 With hidden states h drawn from a proposal Q(h | v), the mean of p*(v, h) / Q(h | v) is an unbiased
 estimate of p*(v), but its logarithm is too low on average (RAISE paper, sections 5.2 and 5.3). A
-DBM uses mean field as its proposal, and a DBN its recognition distribution. Where the weights vary
-too much, `paperlib.annealing.PosteriorPath` leads from Q to the posterior.
+DBM uses mean field as its proposal, and a DBN its recognition distribution. Each is a `Proposal`,
+which says layer by layer how the hidden units of fixed test vectors are drawn; `log_mean_weights`
+averages the weights. Where these vary too much, `paperlib.annealing.PosteriorPath` leads from Q to
+the posterior.
 
 Used in chapter: deep-boltzmann-machines.
 """

@@ -5,10 +5,14 @@ eq. 1-6:
 
     E(v, h) = - v' W h - b' v - a' h,        p(v, h) = exp(-E(v, h)) / Z
 
-Given one layer, the units of the other are independent, so that one layer can be summed out in
-closed form and a Gibbs step updates a whole layer at once. The RAISE paper calls the visible biases
-`a` and the hidden biases `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the
-confusion.
+Given one layer, the units of the other are independent. One layer can therefore be summed out in
+closed form, which gives ln p*(v) (`log_unnormalized`), and a Gibbs step updates a whole layer at
+once. Only Z, which normalises them, needs an estimator or an enumeration of the smaller layer:
+`paperlib.estimators` has both.
+
+States are the last dimension of every argument, and any leading dimensions are a batch. The RAISE
+paper calls the visible biases `a` and the hidden biases `b`; the names in this code, `visible_bias`
+and `hidden_bias`, avoid the confusion.
 
 Used in chapter: restricted-boltzmann-machines.
 """

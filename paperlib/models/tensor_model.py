@@ -1,4 +1,9 @@
-"""What models share whose parameters are a few named tensors: type, device, checksum and files."""
+"""What models share whose parameters are a few named tensors: type, device, checksum and files.
+
+A model lists the names of its tensors and inherits the rest: `to`, `double` and `float` as of a
+module of torch, except that they return another model; `state_dict` and `load_state_dict`; `save`
+and `load`; and `checksum`, by which stored results name their model.
+"""
 
 from __future__ import annotations
 

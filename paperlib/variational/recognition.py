@@ -6,8 +6,8 @@ its parameters are shared by all v ("amortised" inference). The gap between the 
 then has two parts: the gap of the best q in the family, and the gap between the network and that
 best q.
 
-`Network` is the plain feed-forward network used for all recognition models here, and `ascend` the
-plain Adam used for all objectives. Used in chapter: learned-inference.
+`Network` is the plain feed-forward network that recognition models here use, and `ascend` the plain
+Adam by which every objective is maximised. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations
