@@ -98,7 +98,7 @@ def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor
     at_rest : Tensor, shape [N]
         Whether the means had stopped moving.
     updates : int
-        Number of updates of both layers.
+        Largest number of updates of both layers.
     """
     results = [_climb(model, part) for part in _parts(model, means)]
     optima, bounds, at_rest, updates = zip(*results, strict=True)
