@@ -109,10 +109,7 @@ def _from_originals(folder: Path) -> ImageDataset:
 
 
 def _shrink(ink: Tensor) -> Tensor:
-    """Area averages, [N, 105, 105] to [N, 784].
-
-    A new pixel is 3.75 originals wide; an original on a border counts for both sides by its share.
-    """
+    """Area averages, [N, 105, 105] to [N, 784]; a new pixel is 3.75 originals wide."""
     size = 28
     original = ink.shape[-1]
     edges = torch.arange(size + 1, dtype=torch.float64) * original / size

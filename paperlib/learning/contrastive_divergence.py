@@ -343,10 +343,7 @@ def _update(
     batch: Tensor,
     reconstruct: bool,
 ) -> Tensor | None:
-    """One parameter update in place.
-
-    With `reconstruct`, returns the sum of squared differences between data and reconstruction.
-    """
+    """One parameter update in place; with `reconstruct`, returns the summed squared error."""
     weights, visible_bias, hidden_bias = state.parameters
     up = recipe.upward_factor
     down = recipe.downward_factor
@@ -357,13 +354,13 @@ def _update(
         hidden = torch.addmm(hidden_bias, state.chains, weights, alpha=up).sigmoid_()
     reconstruction_error = None
     visible = batch
-    for step in range(recipe.steps_in(epoch)):
+    for gibbs_step in range(recipe.steps_in(epoch)):
         visible_probs = torch.addmm(
             visible_bias, draw_units(hidden, state.generator), weights.T, alpha=down
         ).sigmoid_()
         visible = draw_units(visible_probs, state.generator)
         hidden = torch.addmm(hidden_bias, visible, weights, alpha=up).sigmoid_()
-        if reconstruct and step == 0:
+        if reconstruct and gibbs_step == 0:
             # In CD the first step of a chain is the reconstruction; persistent chains do not
             # start at the data.
             reconstruction = visible_probs

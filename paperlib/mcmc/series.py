@@ -75,10 +75,7 @@ def mean_error(series: Tensor) -> tuple[float, float]:
 
 
 def _correlation_factor(means: Tensor) -> float:
-    """The factor by which the error grows because neighbouring batches [B, R] are alike.
-
-    It is that of an autoregressive process with the same correlation of neighbours.
-    """
+    """How much larger the error is for alike neighbours [B, R], as in an AR(1) process."""
     centred = means - means.mean()
     variance = centred.square().mean().item()
     if variance == 0:

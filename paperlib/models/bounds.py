@@ -204,10 +204,7 @@ def _sum_over_best_states(model: RBM, states: Tensor) -> float:
 
 
 def _states_or_children(states: Tensor, parents: Tensor, indices: Tensor) -> Tensor:
-    """Rows of the states [N, M] and, numbered after them, of the children of all parents [P, M].
-
-    Each parent has M children, which are the parent with one unit flipped.
-    """
+    """Rows of the states [N, M] or, numbered behind them, of the parents' [P, M] children."""
     units = states.shape[1]
     flipped = indices >= len(states)
     rows = states[torch.where(flipped, 0, indices)]

@@ -185,11 +185,7 @@ class RBM(TwoLayers, UnnormalizedModel):
         return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + log_sums
 
     def _flipped_sums(self, inputs: Tensor, flips: Tensor) -> Tensor:
-        """Sums of softplus over the visible units with each hidden unit flipped in turn, [n, M].
-
-        `inputs` [n, D] are those of the visible units before a flip; `flips` [n, M] are 1 where a
-        unit is switched on, and -1 where it is switched off.
-        """
+        """Sums of softplus of the inputs [n, D] after each of the flips [n, M], of 1 or -1."""
         columns = max(_COLUMNS, _FLIPPED_INPUTS // self.num_visible // _COLUMNS * _COLUMNS)
         rows = max(1, _FLIPPED_INPUTS // (min(columns, self.num_hidden) * self.num_visible))
         # A single last unit joins the slice before it, since its sum alone would be rounded

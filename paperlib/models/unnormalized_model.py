@@ -37,8 +37,8 @@ class UnnormalizedModel(TensorModel, ABC):
     bound_is_proven : bool
         Whether `variational_bound` lies below ln p*(v) for certain, not only on average over draws.
     draws_once_for_raise : bool
-        Whether RAISE starts each chain from a single draw of hidden units, and so loses what few
-        draws lose.
+        Whether RAISE starts each chain from a single draw of hidden units, so that its estimate is
+        too low for the same reason as importance sampling with few draws.
     """
 
     bound_is_proven: ClassVar[bool] = True
