@@ -1,5 +1,10 @@
 """Images of handwritten characters, binarisation, and the base rates of a training set.
 
+`load_*()` returns an `ImageDataset` of grey images as rows, and `binary_images(name)` the same
+images binarised once, which are what every model is trained and evaluated on. If unsure:
+`binary_images("digits")` to try something out, and `"mnist-2008"` for the very images of
+Salakhutdinov & Murray (2008).
+
 The digits of `load_digits` are bundled with scikit-learn and need no network. `load_mnist` and
 `load_omniglot` look in the folder named by the environment variable `PAPERLIB_DATA`, then in the
 cache; MNIST is downloaded if it is in neither.

@@ -12,17 +12,19 @@ from pathlib import Path
 import torch
 
 from paperlib import storage
-from paperlib.datasets.images import found_or_downloaded, require_contents
+from paperlib.datasets.images import read_or_download, require_contents
 from paperlib.models import RBM
 
 #: The notice that the authors ask to be kept and shown wherever their release is used.
 NOTICE = (
-    "CD25(500): parameters provided by Ruslan Salakhutdinov. Permission is granted for anyone to copy, use, modify, or distribute this "
-    "program and accompanying programs and documents for any purpose, provided this copyright notice is retained and prominently displayed, "
-    "along with a note saying that the original programs are available from our web page, www.cs.toronto.edu/~rsalakhu/rbm_ais.html."
+    "CD25(500): parameters provided by Ruslan Salakhutdinov. Permission is granted for anyone to "
+    "copy, use, modify, or distribute this program and accompanying programs and documents for any "
+    "purpose, provided this copyright notice is retained and prominently displayed, along with a "
+    "note saying that the original programs are available from our web page, "
+    "www.cs.toronto.edu/~rsalakhu/rbm_ais.html."
 )
 
-_CALLED = "CD25(500)"
+_TITLE = "CD25(500)"
 _NAME = "mnistvh_CD25.mat"
 _SHA256 = "264d0e1b8b54162efc886ad596408316ded23664eb8858f8a3ff280d31fb491d"
 _URL = "http://www.cs.toronto.edu/~rsalakhu/code_AIS/"
@@ -48,11 +50,13 @@ def load_authors_rbm(dtype: torch.dtype = torch.float32, url: str | None = None)
         If the file cannot be found or downloaded, or does not have the known checksum. Nothing is
         left in the cache.
     """
-    own = "the file yourself, set PAPERLIB_DATA to a folder that holds authors/ with it."
-    rbm = found_or_downloaded(_CALLED, "authors", [_NAME], url or _URL, _read, own)
+    advice = (
+        "To supply the file yourself, set PAPERLIB_DATA to a folder that holds authors/ with it."
+    )
+    rbm = read_or_download(_TITLE, "authors", [_NAME], url or _URL, _read, advice)
     return rbm.to(dtype=dtype)
 
 
 def _read(path: Path) -> RBM:
-    require_contents(_CALLED, path, storage.file_sha256(path), _SHA256)
+    require_contents(_TITLE, path, storage.file_sha256(path), _SHA256)
     return RBM.load(path)

@@ -3,6 +3,9 @@
 "Each pixel value was stochastically set to 1 in proportion to its pixel intensity" (Salakhutdinov &
 Murray 2008, section 5) is read here as: once, with a fixed seed, so that training and evaluation
 see the same binary images.
+
+`binarize` makes binary images of grey ones. `base_rate_bias` gives the biases of a model of
+independent pixels, from which annealing starts. `BinaryImages` holds both splits of a data set.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from paperlib.validation import (
 
 @plain_torch()
 def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
-    """Binary images, each pixel set to 1 with a probability equal to its intensity, once for a given seed.
+    """Binary images: each pixel is 1 with a probability equal to its intensity.
 
     Parameters
     ----------
@@ -63,7 +66,7 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
         raise InputError(f"images: expected at least one image, got shape {list(images.shape)}")
     generator = seeded_generator(seed)
     result = torch.empty(images.shape, dtype=torch.uint8)
-    for block, drawn in zip(blocks(images), blocks(result), strict=True):
+    for block, binary in zip(blocks(images), blocks(result), strict=True):
         intensities = as_float_tensor("images", block).cpu() / white
         require_finite("images", intensities)
         low = float(intensities.min())
@@ -73,12 +76,12 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
                 f"images: expected intensities in [0, 1], got values from {low:g} to {high:g}"
             )
         uniform = torch.rand(intensities.shape, dtype=intensities.dtype, generator=generator)
-        drawn.copy_(uniform < intensities)
+        binary.copy_(uniform < intensities)
     return result
 
 
 def pixel_means(images: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Mean of each pixel over images [N, D] in [0, 1], weighted where weights [N] are given; float64 [D]."""
+    """Mean of each pixel over images [N, D] in [0, 1], float64 [D]; `weights` are [N]."""
     total = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device)
     start = 0
     for block in blocks(images):
@@ -104,16 +107,17 @@ def base_rate_bias(
     pseudo_off: float = 0.0,
     weights: Tensor | None = None,
 ) -> Tensor:
-    """Visible biases of the base-rate model: independent pixels with the training set's smoothed frequencies.
+    """Visible biases of the base-rate model, in which pixels are independent.
 
-    With n training images of which c_i have pixel i on, the frequency is
+    Each is on with its smoothed frequency in the training set. With n training images of which c_i
+    have pixel i on, the frequency is
 
         (c_i + pseudo_on * n) / (n + (pseudo_on + pseudo_off) * n)
 
     and the bias its logit. The default is the smoothing of the 2008 paper's authors (5 imagined
     images with the pixel on for each minibatch of 100, none with it off), which keeps pixels that
     are never on from getting probability 0. A pixel that is always on would get probability 1 from
-    it. It is given the bias of one that is never on, with the sign reversed.
+    it. Its bias is that of a pixel that is never on, with the sign reversed.
 
     Parameters
     ----------
@@ -159,8 +163,8 @@ def base_rate_bias(
     never = int((frequency <= 0).sum())
     if always or never:
         raise InputError(
-            "pseudo_on, pseudo_off: expected smoothing that keeps every frequency between 0 and 1, but "
-            f"{always} pixels are always on and {never} always off; raise pseudo_on above 0"
+            "pseudo_on, pseudo_off: expected smoothing that keeps every frequency between 0 and 1, "
+            f"but {always} pixels are always on and {never} always off; raise pseudo_on above 0"
         )
     return torch.logit(frequency)
 
@@ -168,7 +172,7 @@ def base_rate_bias(
 @never_changed("write images = dataclasses.replace(images, test=...)")
 @dataclass(frozen=True)
 class BinaryImages:
-    """A data set binarised once and for all, as every model and every evaluation here sees it.
+    """A data set that is binarised once, as every model and every evaluation here sees it.
 
     Attributes
     ----------
@@ -194,12 +198,13 @@ class BinaryImages:
     grey: ImageDataset
 
     def __post_init__(self) -> None:
-        """Refuse a reader's own images that are not rows of zeros and ones, where they are put in."""
+        """Raise unless the images, which may be a reader's own, are rows of zeros and ones."""
         for name, images in (("train", self.train), ("test", self.test)):
             rows = as_tensor(name, images)
             if rows.ndim != 2:
                 raise InputError(
-                    f"{name}: expected a row of pixels for each image, got shape {list(rows.shape)}; {name}.flatten(1) makes rows"
+                    f"{name}: expected a row of pixels for each image, "
+                    f"got shape {list(rows.shape)}; {name}.flatten(1) makes rows"
                 )
             as_binary(name, rows, self.train.shape[1])
 

@@ -1,4 +1,4 @@
-"""The data sets by name, and the one fixed binarisation of each that every model and every evaluation here sees."""
+"""The data sets by name, each with the one fixed binarisation that models and evaluations share."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from paperlib.errors import InputError
 TRAIN_BINARIZATION_SEED = 2008
 TEST_BINARIZATION_SEED = 2015
 
-
-#: The data sets by the names that recipes and profiles give them. A new one needs its loader and a line here.
+#: The data sets by the names that recipes and profiles give them. A new one needs its loader and
+#: a line here.
 LOADERS: dict[str, Callable[[], ImageDataset]] = {
     "digits": load_digits,
     "mnist": load_mnist,
@@ -46,8 +46,8 @@ def binary_images(dataset: str) -> BinaryImages:
     if dataset in _BINARY_LOADERS:
         return _BINARY_LOADERS[dataset]()
     if dataset not in LOADERS:
-        known = ", ".join([*LOADERS, *_BINARY_LOADERS])
-        raise InputError(f"dataset: expected one of {known}, got {dataset!r}")
+        names = ", ".join([*LOADERS, *_BINARY_LOADERS])
+        raise InputError(f"dataset: expected one of {names}, got {dataset!r}")
     grey = LOADERS[dataset]()
     return BinaryImages(
         binarize(grey.train, TRAIN_BINARIZATION_SEED),

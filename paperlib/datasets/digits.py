@@ -1,4 +1,4 @@
-"""scikit-learn's bundled handwritten digits: small, offline, the default of this book."""
+"""scikit-learn's bundled handwritten digits, small and offline, which are this book's default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _SPLIT_SEED = 0
 
 @plain_torch()
 def load_digits() -> ImageDataset:
-    """scikit-learn's bundled 1,797 handwritten digits, 8 x 8, split at random but always in the same way: a fifth is held out.
+    """scikit-learn's bundled 1,797 handwritten digits, 8 x 8.
+
+    A random fifth, always the same, is held out as the test images.
 
     Examples
     --------

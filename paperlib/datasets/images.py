@@ -1,4 +1,8 @@
-"""The form of every data set here, grey images as rows, split once; and where files are looked for."""
+"""The form of every data set here, and the folders in which its files are looked for.
+
+A data set is an `ImageDataset`: grey images as rows, split once into training and test images.
+`read_or_download` reads its files from the first folder that has them, or downloads them.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +65,9 @@ def cache_folder() -> Path:
     >>> cache_folder().name in ("cache", "paperlib") or "PAPERLIB_CACHE" in os.environ
     True
     """
-    chosen = os.environ.get("PAPERLIB_CACHE")
-    if chosen:
-        return Path(chosen)
+    folder = os.environ.get("PAPERLIB_CACHE")
+    if folder:
+        return Path(folder)
     try:
         return storage.repository_root() / "data" / "cache"
     except ValueError:
@@ -71,24 +75,27 @@ def cache_folder() -> Path:
 
 
 def data_folders(name: str) -> list[Path]:
-    """Where the files of a data set are looked for, in this order: what the user supplied, then the cache."""
-    folders = [cache_folder() / name]
-    supplied = os.environ.get("PAPERLIB_DATA")
-    return [Path(supplied) / name, Path(supplied), *folders] if supplied else folders
+    """Where the files of a data set are looked for: `$PAPERLIB_DATA` first, then the cache."""
+    cache = cache_folder() / name
+    folder = os.environ.get("PAPERLIB_DATA")
+    if not folder:
+        return [cache]
+    return [Path(folder) / name, Path(folder), cache]
 
 
 def require_contents(
-    called: str, path: Path, found: str, expected: str, kind: str = "SHA-256"
+    title: str, path: Path, checksum: str, expected: str, kind: str = "SHA-256"
 ) -> None:
-    """Raise if the checksum found for the contents of a file is not the expected one."""
-    if found != expected:
+    """Raise unless the checksum of a file's contents is the expected one."""
+    if checksum != expected:
         raise InputError(
-            f"{called}: expected contents with {kind} {expected} in {path}, got {found}; remove or replace the file"
+            f"{title}: expected contents with {kind} {expected} in {path}, got {checksum}; "
+            "remove or replace the file"
         )
 
 
 def why_no_download(error: Exception, source: str) -> str:
-    """Why a download failed, without the many lines in which `requests` says that there is no connection.
+    """Why a download failed, in one line where `requests` has many for a missing connection.
 
     Parameters
     ----------
@@ -100,7 +107,7 @@ def why_no_download(error: Exception, source: str) -> str:
     Examples
     --------
     >>> import requests
-    >>> failure = requests.ConnectionError("HTTPSConnectionPool(host='example.org', port=443): Max retries exceeded")
+    >>> failure = requests.ConnectionError("HTTPSConnectionPool(host='example.org'): Max retries")
     >>> why_no_download(failure, "https://example.org/x.gz")
     'no connection to example.org (ConnectionError)'
     """
@@ -111,19 +118,24 @@ def why_no_download(error: Exception, source: str) -> str:
     return str(error)
 
 
-def found_or_downloaded(
-    called: str,
+def read_or_download(
+    title: str,
     folder: str,
     names: list[str],
     url: str,
     read: Callable[[Path], _Contents],
-    own: str,
+    advice: str,
 ) -> _Contents:
-    """What `read`, which refuses unknown contents, makes of a file with one of these names, or else of a download of the first."""
+    """Read a file with one of these names, or else a download of the first name.
+
+    `read` raises where the contents are not the known ones. `advice` ends the message where there
+    is no file: how to supply one.
+    """
     folders = data_folders(folder)
-    for path in (place / name for place in folders for name in names):
-        if path.is_file():
-            return read(path)
+    for place in folders:
+        for name in names:
+            if (place / name).is_file():
+                return read(place / name)
     import pooch
     import requests
 
@@ -134,9 +146,8 @@ def found_or_downloaded(
             pooch.HTTPDownloader(progressbar=True, timeout=30)(source, str(temporary), None)
             return read(temporary)
     except (requests.RequestException, OSError, ValueError) as error:
-        wanted = first + "".join(f" (or {other})" for other in others)
+        files = first + "".join(f" (or {other})" for other in others)
         raise InputError(
-            f"{called}: expected {wanted} in one of {', '.join(map(str, folders))}, or a download from {source}, which failed: "
-            f"{why_no_download(error, source)}. "
-            f"To supply {own}"
+            f"{title}: expected {files} in one of {', '.join(map(str, folders))}, "
+            f"or a download from {source}, which failed: {why_no_download(error, source)}. {advice}"
         ) from error

@@ -1,4 +1,4 @@
-"""MNIST: looked for, checked, and downloaded only if it is not found.
+"""MNIST, which is downloaded only if no folder has it.
 
 Whatever the source, the decompressed contents must have the known SHA-256.
 """
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from paperlib import storage
-from paperlib.datasets.images import ImageDataset, found_or_downloaded, require_contents
+from paperlib.datasets.images import ImageDataset, read_or_download, require_contents
 from paperlib.errors import InputError
 
 # Of the decompressed contents: gzip bytes differ between mirrors, but the contents do not.
@@ -74,5 +74,8 @@ def _mnist_file(name: str, url: str) -> bytes:
         require_contents("MNIST", path, storage.sha256(data), _MNIST_SHA256[name])
         return data
 
-    own = "the files yourself, set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files."
-    return found_or_downloaded("MNIST", "mnist", [f"{name}.gz", name], url, read, own)
+    advice = (
+        "To supply the files yourself, set PAPERLIB_DATA to a folder that holds mnist/ "
+        "with the four IDX files."
+    )
+    return read_or_download("MNIST", "mnist", [f"{name}.gz", name], url, read, advice)

@@ -33,7 +33,7 @@ _MINIBATCH = 100
 
 @cache
 def load_mnist_2008() -> BinaryImages:
-    """The exact binary images on which the first paper's models were trained and tested, in their order.
+    """The binary images on which the first paper's models were trained and tested, in their order.
 
     Minibatch b of the paper's training holds the rows 100 b to 100 b + 99. MNIST itself is found or
     downloaded as by `load_mnist`.
@@ -78,7 +78,10 @@ def _in_order(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _binarized(images: Tensor, split: str) -> Tensor:
-    """A pixel is on where its intensity exceeds its random number; MATLAB draws an array [100, D, minibatches] column by column."""
+    """Binary images [N, D]: a pixel is on where its intensity exceeds its random number.
+
+    MATLAB draws the numbers as an array [100, D, minibatches], column by column.
+    """
     generator = MatlabUniform(_BINARIZATION_STATE)
     binary = np.empty(images.shape, np.uint8)
     for first in range(0, len(images), _MINIBATCH):
@@ -86,10 +89,11 @@ def _binarized(images: Tensor, split: str) -> Tensor:
         intensities = (images[first : first + _MINIBATCH] * 255).round().double().numpy() / 255
         numbers = generator.draw(intensities.size).reshape(images.shape[1], _MINIBATCH)
         binary[first : first + _MINIBATCH] = intensities > numbers.T
-    found = storage.sha256(binary.tobytes())
-    if found != _SHA256[split]:
+    checksum = storage.sha256(binary.tobytes())
+    if checksum != _SHA256[split]:
         raise InputError(
-            f"MNIST of 2008, {split}: expected binary images with SHA-256 {_SHA256[split]}, got {found}; "
+            f"MNIST of 2008, {split}: expected binary images with SHA-256 {_SHA256[split]}, "
+            f"got {checksum}; "
             "MNIST's own files have the right contents, so this machine's arithmetic is at fault"
         )
     return torch.from_numpy(binary)

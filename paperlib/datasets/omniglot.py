@@ -1,9 +1,10 @@
-"""Omniglot (Lake, Salakhutdinov & Tenenbaum 2015) at the RAISE paper's size: 28 x 28, 24,345 training and 8,070 test images.
+"""Omniglot (Lake, Salakhutdinov & Tenenbaum 2015) at the size that the RAISE paper uses.
 
-The file commonly used for exactly that split is `chardata.mat`, published with the
-importance-weighted autoencoder of the same authors. If it is not available, the images are made
-from the 105 x 105 originals: inverted, averaged over areas, and shuffled with a recorded seed. The
-two sources have different test images; `ImageDataset.name` says which one was used.
+It has 24,345 training and 8,070 test images of 28 x 28 pixels. The file commonly used for exactly
+that split is `chardata.mat`, published with the importance-weighted autoencoder of the same
+authors. If it is not available, the images are made from the 105 x 105 originals: inverted,
+averaged over areas, and shuffled with a recorded seed. The two sources have different test images;
+`ImageDataset.name` says which one was used.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def load_omniglot() -> ImageDataset:
             return _from_originals(folder)
     raise InputError(
         f"Omniglot: expected chardata.mat, or {' and '.join(_ORIGINALS_SHA256)}, in one of "
-        f"{', '.join(map(str, folders))}; set PAPERLIB_DATA to a folder that holds omniglot/ with them"
+        f"{', '.join(map(str, folders))}; "
+        "set PAPERLIB_DATA to a folder that holds omniglot/ with them"
     )
 
 
@@ -61,8 +63,8 @@ def _from_chardata(path: Path) -> ImageDataset:
     from scipy.io import loadmat
 
     contents = path.read_bytes()
-    found = hashlib.md5(contents, usedforsecurity=False).hexdigest()
-    require_contents("Omniglot", path, found, _CHARDATA_MD5, "MD5")
+    checksum = hashlib.md5(contents, usedforsecurity=False).hexdigest()
+    require_contents("Omniglot", path, checksum, _CHARDATA_MD5, "MD5")
     stored = loadmat(path)
 
     def images(key: str) -> Tensor:
@@ -107,7 +109,7 @@ def _from_originals(folder: Path) -> ImageDataset:
 
 
 def _shrink(ink: Tensor) -> Tensor:
-    """Area averages, [N, 105, 105] to [N, 784]: 28 pixels a side, each of 3.75 originals, with those on the borders shared."""
+    """Area averages, [N, 105, 105] to [N, 784]; a new pixel is 3.75 originals wide."""
     size = 28
     original = ink.shape[-1]
     edges = torch.arange(size + 1, dtype=torch.float64) * original / size

@@ -1,6 +1,10 @@
 """Learning procedures that make models.
 
-Recipes are plain data, so a model file can carry its own recipe.
+All have the form `train_*(train, recipe, seed)`: binary images, a frozen dataclass of numbers, and
+the seed of every draw. `train_rbm` runs contrastive divergence, `train_dbn` stacks RBMs,
+`train_dbm` follows the mean-field bound with persistent chains, and `train_mixture` runs EM.
+Recipes are plain data, so a model file can carry its own recipe. If unsure: `train_rbm`, with the
+recipe that `paperlib.learning.contrastive_divergence` suggests.
 """
 
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence as ContrastiveDivergence

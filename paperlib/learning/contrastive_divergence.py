@@ -1,14 +1,14 @@
-"""Contrastive divergence (CD) for RBMs, Hinton (2002), and its persistent form (PCD), Tieleman (2008).
+"""Contrastive divergence (CD) for RBMs (Hinton 2002), and persistent CD (PCD, Tieleman 2008).
 
 The gradient of ln p(v) is a difference of two expectations of v h': under the data and under the
 model. CD-T replaces the second with the state of a Gibbs chain T steps after it left the data
 (Salakhutdinov & Murray 2008, eq. 7). The result is not the gradient of the likelihood; the chapter
 shows how far off it is.
 
-Used in chapter: contrastive-divergence.
-
 If unsure: CD with `cd_steps=25` and `cd_ramp_epochs=10` for a good generative model, CD-1 to
 reproduce the paper's first models, and persistent chains for those of the RAISE paper.
+
+Used in chapter: contrastive-divergence.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class ContrastiveDivergence:
         )
         if self.final_learning_rate is not None and not 0 <= self.final_learning_rate < math.inf:
             raise InputError(
-                f"final_learning_rate: expected None or a number of at least 0, got {self.final_learning_rate}"
+                "final_learning_rate: expected None or a number of at least 0, "
+                f"got {self.final_learning_rate}"
             )
 
     @property
@@ -133,8 +134,8 @@ class ContrastiveDivergence:
             rate += f" to {self.final_learning_rate:g}"
         order = "" if self.shuffle else " in one order"
         return (
-            f"{self.num_hidden:,} hidden, {method}, T = {steps}, {self.epochs} epochs of minibatches of "
-            f"{self.batch_size}{order}, {rate}"
+            f"{self.num_hidden:,} hidden, {method}, T = {steps}, "
+            f"{self.epochs} epochs of minibatches of {self.batch_size}{order}, {rate}"
         )
 
     def steps_in(self, epoch: int) -> int:
@@ -254,7 +255,8 @@ def _check_widths(
     for number, layer in enumerate(layers_below):
         if layer.num_visible != num_visible:
             raise InputError(
-                f"layers_below: expected {num_visible} visible units in layer {number}, got {layer.num_visible}"
+                f"layers_below: expected {num_visible} visible units in layer {number}, "
+                f"got {layer.num_visible}"
             )
         num_visible = layer.num_hidden
     if initial is not None:
@@ -283,8 +285,11 @@ def _initial_state(
         weights = torch.randn(
             num_visible, recipe.num_hidden, dtype=dtype, device=device, generator=generator
         )
-        biases = weights.new_zeros(num_visible), weights.new_zeros(recipe.num_hidden)
-        parameters = (weights.mul_(recipe.initial_weight_std), *biases)
+        parameters = (
+            weights.mul_(recipe.initial_weight_std),
+            weights.new_zeros(num_visible),
+            weights.new_zeros(recipe.num_hidden),
+        )
     else:
         # Copies: training changes them in place.
         parameters = tuple(
@@ -309,13 +314,13 @@ def _run_epoch(
     epoch: int,
     bar: tqdm,
 ) -> None:
-    """One pass through the data, which also gives the mean squared reconstruction error per unit."""
+    """One pass through the data; the state gets its mean squared reconstruction error per unit."""
     every = 1 if state.chains is None else _RECONSTRUCT_EVERY
     squared_error = torch.zeros((), dtype=torch.float64, device=state.parameters[0].device)
     reconstructed = 0
     batches = minibatches(state, data, recipe.batch_size, bar, recipe.shuffle)
-    for number, batch in enumerate(batches):
-        batch = _pass_up(batch, layers_below, state.generator)
+    for number, visible_batch in enumerate(batches):
+        batch = _pass_up(visible_batch, layers_below, state.generator)
         error = _update(state, recipe, epoch, batch, reconstruct=number % every == 0)
         if error is not None:
             squared_error += error
@@ -338,7 +343,7 @@ def _update(
     batch: Tensor,
     reconstruct: bool,
 ) -> Tensor | None:
-    """One parameter update in place; on request, returns the sum of squared differences between data and reconstruction."""
+    """One parameter update in place; with `reconstruct`, returns the summed squared error."""
     weights, visible_bias, hidden_bias = state.parameters
     up = recipe.upward_factor
     down = recipe.downward_factor
@@ -349,40 +354,54 @@ def _update(
         hidden = torch.addmm(hidden_bias, state.chains, weights, alpha=up).sigmoid_()
     reconstruction_error = None
     visible = batch
-    for _ in range(recipe.steps_in(epoch)):
+    for gibbs_step in range(recipe.steps_in(epoch)):
         visible_probs = torch.addmm(
             visible_bias, draw_units(hidden, state.generator), weights.T, alpha=down
         ).sigmoid_()
         visible = draw_units(visible_probs, state.generator)
         hidden = torch.addmm(hidden_bias, visible, weights, alpha=up).sigmoid_()
-        if reconstruct and reconstruction_error is None:
-            reconstructed = visible_probs
+        if reconstruct and gibbs_step == 0:
+            # In CD the first step of a chain is the reconstruction; persistent chains do not
+            # start at the data.
+            reconstruction = visible_probs
             if state.chains is not None:
-                reconstructed = torch.addmm(
+                reconstruction = torch.addmm(
                     visible_bias, positive_hidden, weights.T, alpha=down
                 ).sigmoid_()
-            reconstruction_error = reconstructed.sub_(batch).square_().sum()
+            reconstruction_error = reconstruction.sub_(batch).square_().sum()
     if state.chains is not None:
         state.chains = visible
+    _follow_gradient(state, recipe, epoch, (batch, positive_hidden), (visible, hidden))
+    return reconstruction_error
 
+
+def _follow_gradient(
+    state: TrainingState,
+    recipe: ContrastiveDivergence,
+    epoch: int,
+    positive: tuple[Tensor, Tensor],
+    negative: tuple[Tensor, Tensor],
+) -> None:
+    """Move the parameters by the difference of the two phases, which are states of both layers."""
+    batch, positive_hidden = positive
+    visible, hidden = negative
     rate = recipe.learning_rate_in(epoch)
     momentum = recipe.momentum_in(epoch)
     step = rate / len(batch)
     negative_step = rate / len(visible)
+    weights = state.parameters[0]
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
-    # Passes over all weights that would change nothing are skipped: each costs a fortieth of an
-    # update.
+    # A pass over all weights costs a fortieth of an update, so one that would change nothing is
+    # skipped.
     if momentum:
         weight_velocity.mul_(momentum)
     weight_velocity.addmm_(batch.T, positive_hidden, beta=float(momentum != 0), alpha=step)
     weight_velocity.addmm_(visible.T, hidden, alpha=-negative_step)
     if recipe.weight_cost:
         weight_velocity.add_(weights, alpha=-rate * recipe.weight_cost)
-    visible_velocity.mul_(momentum).add_(batch.sum(0), alpha=step).add_(
-        visible.sum(0), alpha=-negative_step
-    )
+    visible_velocity.mul_(momentum).add_(batch.sum(0), alpha=step)
+    visible_velocity.add_(visible.sum(0), alpha=-negative_step)
     hidden_velocity.mul_(momentum).add_(positive_hidden.sum(0), alpha=step)
     hidden_velocity.add_(hidden.sum(0), alpha=-negative_step)
     for parameter, velocity in zip(state.parameters, state.velocities, strict=True):
         parameter.add_(velocity)
-    return reconstruction_error

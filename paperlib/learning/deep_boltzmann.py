@@ -1,10 +1,10 @@
 """Learning deep Boltzmann machines: greedy pre-training, then mean field against persistent chains.
 
-Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of two expectations of v h1'
-and h1 h2', under the posterior and under the model. The first is taken under the mean-field
-approximation of the posterior, the second at the states of Gibbs chains that continue from one
-update to the next (PCD). The result is the gradient of the mean-field bound, as long as the chains
-keep up.
+The procedure is that of Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of
+two expectations of v h1' and h1 h2', under the posterior and under the model. The first is taken
+under the mean-field approximation of the posterior, the second at the states of Gibbs chains that
+continue from one update to the next (PCD). The result is the gradient of the mean-field bound, as
+long as the chains keep up.
 
 Pre-training learns the two layers as RBMs, and doubles inputs where, in the DBM, a layer gets input
 from both sides: h1 from v and from h2. Without pre-training, learning the joint model from small
@@ -108,11 +108,15 @@ class DeepBoltzmannLearning:
     @property
     def summary(self) -> str:
         """The recipe in one line."""
+        first = self.pretraining_1
+        second = self.pretraining_2
+        centred = ", centred" if self.centred else ""
         return (
-            f"{self.pretraining_1.num_hidden:,} and {self.pretraining_2.num_hidden:,} hidden, pre-trained for "
-            f"{self.pretraining_1.epochs} and {self.pretraining_2.epochs} epochs of CD, then {self.epochs} epochs of "
-            f"mean field and PCD, {self.chains} chains of {self.gibbs_steps} steps, rate {self.learning_rate:g} to 0"
-            + (", centred" if self.centred else "")
+            f"{first.num_hidden:,} and {second.num_hidden:,} hidden, "
+            f"pre-trained for {first.epochs} and {second.epochs} epochs of CD, "
+            f"then {self.epochs} epochs of mean field and PCD, "
+            f"{self.chains} chains of {self.gibbs_steps} steps, "
+            f"rate {self.learning_rate:g} to 0{centred}"
         )
 
 
@@ -137,8 +141,8 @@ def pretrain_dbm(
     DBM(64-4-2, torch.float32, cpu)
     """
     options = {"dtype": dtype, "device": device, "progress": progress}
-    # Half of h1's doubled input stands in for its other side: for h2 in the lower RBM, for v in the
-    # upper one.
+    # Half of h1's doubled input takes the place of its other side: of h2 in the lower RBM, and of
+    # v in the upper one.
     lower = replace(recipe.pretraining_1, upward_factor=2)
     upper = replace(recipe.pretraining_2, downward_factor=2)
     first, _ = train_rbm(train, lower, seed, **options)
@@ -255,7 +259,10 @@ def _update(
     # h1 is represented by its probabilities, which are less noisy than a draw
     negative = v, joint._hidden_probs(chains), h2
 
-    gradients = (_centred_gradient if recipe.centred else _gradient)(positive, negative)
+    if recipe.centred:
+        gradients = _centred_gradient(positive, negative)
+    else:
+        gradients = _gradient(positive, negative)
     for parameter, velocity, gradient in zip(
         state.parameters, state.velocities, gradients, strict=True
     ):
@@ -267,31 +274,29 @@ def _update(
 
 def _gradient(positive: _Layers, negative: _Layers) -> list[Tensor]:
     """Averages of v h1', h1 h2', v, h1 and h2 under the posterior minus those under the model."""
-    weights = [
-        positive[i].T @ positive[i + 1] / len(positive[i])
-        - negative[i].T @ negative[i + 1] / len(negative[i])
-        for i in (0, 1)
-    ]
-    return weights + [
-        up.mean(0) - down.mean(0) for up, down in zip(positive, negative, strict=True)
-    ]
+    weights = []
+    for lower in (0, 1):
+        upper = lower + 1
+        posterior_mean = positive[lower].T @ positive[upper] / len(positive[lower])
+        model_mean = negative[lower].T @ negative[upper] / len(negative[lower])
+        weights.append(posterior_mean - model_mean)
+    biases = [up.mean(0) - down.mean(0) for up, down in zip(positive, negative, strict=True)]
+    return weights + biases
 
 
 def _shifted(layers: _Layers, offsets: Sequence[Tensor]) -> _Layers:
-    v, h1, h2 = (layer - offset for layer, offset in zip(layers, offsets, strict=True))
-    return v, h1, h2
+    return layers[0] - offsets[0], layers[1] - offsets[1], layers[2] - offsets[2]
 
 
 def _centred_gradient(positive: _Layers, negative: _Layers) -> list[Tensor]:
-    """The same with every unit's state measured from a fixed offset, its average under the posterior.
+    """The gradient with every unit's state measured from its average under the posterior.
 
     In terms of the plain parameters, the biases compensate for changes of the weights, by the
     offsets of the other side.
     """
     offsets = [layer.mean(0) for layer in positive]
-    weights_1, weights_2, visible, hidden_1, hidden_2 = _gradient(
-        _shifted(positive, offsets), _shifted(negative, offsets)
-    )
+    gradient = _gradient(_shifted(positive, offsets), _shifted(negative, offsets))
+    weights_1, weights_2, visible, hidden_1, hidden_2 = gradient
     return [
         weights_1,
         weights_2,

@@ -1,4 +1,9 @@
-"""Training in epochs, from one state to the next, which may be interrupted after each of them."""
+"""Training in epochs, which resumes from a checkpoint where it was interrupted.
+
+`TrainingState` is everything that the next epoch depends on. A learning procedure says how a run
+starts and how an epoch changes the state; `train_in_epochs` runs the epochs and stores the state
+after each. `training_identity` says which run a checkpoint belongs to.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,10 @@ _Model = TypeVar("_Model")
 def training_identity(
     recipe: DataclassInstance, seed: int, dtype: torch.dtype, data: Tensor
 ) -> dict[str, str]:
-    """What distinguishes training runs: the recipe, the seed, the type and the uint8 data; a run that depends on more adds it."""
+    """What distinguishes training runs: the recipe, the seed, the type and the uint8 data.
+
+    A run that depends on more adds it.
+    """
     return {
         "recipe": json.dumps(asdict(recipe), sort_keys=True),
         "seed": str(seed),
@@ -45,29 +53,32 @@ def diverged(epoch: int, learning_rate: float) -> InputError:
 
 @dataclass
 class TrainingState:
-    """Everything that the next epoch depends on; a training run fills in what it has of it."""
+    """Everything that the next epoch depends on."""
 
     parameters: tuple[Tensor, ...]
     velocities: tuple[Tensor, ...]  # momentum, in the order of the parameters
-    chains: Tensor | None  # states of persistent chains
+    chains: Tensor | None  # states of persistent chains, if there are any
     generator: torch.Generator
     epochs_done: int = 0
     # one for each of these epochs, if the training computes them
     reconstruction_errors: list[float] = field(default_factory=list)
 
     def stored(self) -> State:
-        """The same as named tensors and numbers."""
+        """The state as named tensors and numbers."""
         tensors = {f"parameter_{i}": tensor for i, tensor in enumerate(self.parameters)}
         tensors |= {f"velocity_{i}": tensor for i, tensor in enumerate(self.velocities)}
         tensors["generator"] = self.generator.get_state()
         if self.chains is not None:
             tensors["chains"] = self.chains
-        names = ("epochs_done", "reconstruction_errors")
-        return State(tensors, {name: getattr(self, name) for name in names})
+        numbers = {
+            "epochs_done": self.epochs_done,
+            "reconstruction_errors": self.reconstruction_errors,
+        }
+        return State(tensors, numbers)
 
     @staticmethod
     def restored(stored: State, device: torch.device | str) -> TrainingState:
-        """What `stored` gave, on a device."""
+        """The state on a device, from what its `stored` returned."""
         generator = torch.Generator(device)
         generator.set_state(stored.tensors["generator"])
         tensors = {
@@ -76,17 +87,19 @@ class TrainingState:
             if name != "generator"
         }
         chains = tensors.pop("chains", None)
-        parameters, velocities = (
-            tuple(tensors[f"{kind}_{i}"] for i in range(len(tensors) // 2))
-            for kind in ("parameter", "velocity")
-        )
+        indices = range(len(tensors) // 2)
+        parameters = tuple(tensors[f"parameter_{i}"] for i in indices)
+        velocities = tuple(tensors[f"velocity_{i}"] for i in indices)
         return TrainingState(parameters, velocities, chains, generator, **stored.numbers)
 
 
 def minibatches(
     state: TrainingState, data: Tensor, size: int, bar: tqdm, shuffle: bool = True
 ) -> Iterator[Tensor]:
-    """The data once, as batches in the parameters' type and on their device, in a random order or in their own."""
+    """The data once, as batches of the parameters' type and on their device.
+
+    They come in a random order with `shuffle`, and otherwise in their own.
+    """
     like = state.parameters[0]
     order = torch.arange(len(data), device=like.device)
     if shuffle:
@@ -109,7 +122,25 @@ def train_in_epochs(
     on_epoch: Callable[[int, _Model], None] | None,
     progress: bool | None,
 ) -> TrainingState:
-    """Run the epochs that are left from a checkpoint, if there is one, or all of them, and write a checkpoint before the first and after each."""
+    """Run all epochs, or those that a checkpoint leaves, and return the last state.
+
+    Parameters
+    ----------
+    make_model : callable
+        Makes the model for `on_epoch` from copies of the parameters.
+    start : callable
+        Makes the first state, if there is no checkpoint.
+    run_epoch : callable
+        Changes a state in place by one epoch; gets its number, from 1, and the progress bar.
+    num_epochs, updates_per_epoch : int
+        How many there are.
+    label : str
+        Words beside the progress bar.
+    checkpoint : Checkpoint
+        Is written before the first epoch and after each.
+    device, on_epoch, progress
+        As in `train_rbm`.
+    """
     stored = checkpoint.load()
     if stored is None:
         state = start()
@@ -122,8 +153,8 @@ def train_in_epochs(
         for epoch in range(state.epochs_done + 1, num_epochs + 1):
             run_epoch(state, epoch, bar)
             state.epochs_done = epoch
-            # Before the checkpoint is written: no epoch remains unseen, wherever the run is
-            # interrupted.
+            # Before the checkpoint is written, so that `on_epoch` sees every epoch wherever the run
+            # is interrupted.
             if on_epoch is not None:
                 on_epoch(epoch, make_model(*(tensor.clone() for tensor in state.parameters)))
             checkpoint.save(state.stored())

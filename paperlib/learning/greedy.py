@@ -1,9 +1,10 @@
-"""Greedy learning of a DBN: one RBM after another, each on draws from the one below (Hinton, Osindero & Teh 2006).
+"""Greedy learning of a DBN, one RBM after another (Hinton, Osindero & Teh 2006).
 
-Salakhutdinov & Murray (2008), section 4.1: freeze W^1, and train the next RBM with draws from Q(h^1
-| v) as its data. That raises the second term of the bound of eq. 19. If the second layer starts as
-the first one turned upside down, the bound begins at ln p(v) of the RBM below, so raising it cannot
-make the model worse than that; otherwise it may start anywhere.
+Each RBM learns from draws of the one below. Salakhutdinov & Murray (2008), section 4.1: freeze W^1,
+and train the next RBM with draws from Q(h^1 | v) as its data. That raises the second term of the
+bound of eq. 19. If the second layer starts as the first one turned upside down, the bound begins at
+ln p(v) of the RBM below, so raising it cannot make the model worse than that; otherwise it may
+start anywhere.
 
 If unsure: start at random with as many hidden units as you can afford, and let `dbn_lower_bound`
 judge. Used in chapter: deep-belief-networks.

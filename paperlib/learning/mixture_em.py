@@ -83,8 +83,9 @@ class MixtureEM:
         if self.restarts > 1:
             starts = f", best of {self.restarts} starts at {self.start}"
         return (
-            f"{self.num_components:,} components, EM until a step gains less than {self.tolerance:g} nats, at most "
-            f"{self.max_iterations} steps, smoothing {self.smoothing:g}{starts}"
+            f"{self.num_components:,} components, "
+            f"EM until a step gains less than {self.tolerance:g} nats, "
+            f"at most {self.max_iterations} steps, smoothing {self.smoothing:g}{starts}"
         )
 
 
@@ -138,14 +139,14 @@ def train_mixture(
     train = as_binary("train", train)
     if recipe.start == "images" and len(train) < recipe.num_components:
         raise InputError(
-            f"train: expected at least {recipe.num_components} images, one for each component to start at, got "
-            f"{len(train)}"
+            f"train: expected at least {recipe.num_components} images, "
+            f"one for each component to start at, got {len(train)}"
         )
     data = train.to(torch.uint8)
     generator = seeded_generator(seed)
     best: tuple[BernoulliMixture, list[float]] | None = None
-    most = recipe.restarts * recipe.max_iterations
-    with step_bar(most, f"EM {recipe.num_components}", progress) as bar:
+    max_steps = recipe.restarts * recipe.max_iterations
+    with step_bar(max_steps, f"EM {recipe.num_components}", progress) as bar:
         for restart in range(recipe.restarts):
             mixture = _random_start(recipe, data, generator, dtype)
             objectives: list[float] = []
@@ -168,17 +169,15 @@ def _random_start(
 ) -> BernoulliMixture:
     """The mixture with which EM begins; all components have the same weight."""
     components = recipe.num_components
-    num_visible = data.shape[1]
     if recipe.start == "images":
-        chosen = data[torch.randperm(len(data), generator=generator)[:components]]
-        # One imagined image with half its pixels on keeps the base rates themselves away from 0 and
-        # 1.
+        images = data[torch.randperm(len(data), generator=generator)[:components]]
+        # Half an imagined image with all pixels on, and half with none, keep the base rates
+        # themselves away from 0 and 1.
         base_rates = (data.sum(0, dtype=torch.float64) + 0.5) / (len(data) + 1)
-        probs = (base_rates + chosen) / 2
+        probs = (base_rates + images) / 2
     else:
-        probs = 0.25 + 0.5 * torch.rand(
-            components, num_visible, dtype=torch.float64, generator=generator
-        )
+        uniform = torch.rand(components, data.shape[1], dtype=torch.float64, generator=generator)
+        probs = 0.25 + 0.5 * uniform
     return BernoulliMixture(torch.logit(probs).to(dtype), torch.zeros(components, dtype=dtype))
 
 
@@ -208,7 +207,7 @@ def _em_step(
 
 
 def _log_prior(mixture: BernoulliMixture) -> float:
-    """The log-prior for smoothing 1, up to a constant: sum_ci ln(mu (1 - mu)) / 2 + sum_c ln pi_c."""
+    """The log-prior for smoothing 1: sum_ci ln(mu (1 - mu)) / 2 + sum_c ln pi_c + a constant."""
     logits = mixture.logits.double()
     pixels = -(torch.nn.functional.softplus(logits) + torch.nn.functional.softplus(-logits)) / 2
     return (pixels.sum() + mixture.log_mixing_weights.double().sum()).item()

@@ -1,4 +1,4 @@
-"""Checks of the numbers in a training recipe."""
+"""Checks of the numbers in a training recipe, which each recipe makes when it is created."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from paperlib.errors import InputError
 from paperlib.validation import require_count
 
-# What is said of a number that does not fit, and whether it does.
+# What is expected of a number, in words and as a test.
 _KINDS = {
     "positive": ("a positive number", lambda number: 0 < number < math.inf),
     "not_negative": ("a number of at least 0", lambda number: 0 <= number < math.inf),
@@ -19,10 +19,21 @@ _KINDS = {
 def check_recipe(
     recipe: object, counts: Sequence[str], from_zero: Sequence[str] = (), **others: Sequence[str]
 ) -> None:
-    """Raise unless these fields of a recipe are whole numbers, from 1 or from 0 on, and others numbers of the kind that their keyword says."""
-    for minimum, names in enumerate((from_zero, counts)):
-        for name in names:
-            require_count(name, getattr(recipe, name), minimum)
+    """Raise unless the numbers of a recipe are in range.
+
+    Parameters
+    ----------
+    recipe : object
+        The recipe, of which fields are named below.
+    counts, from_zero : sequence of str
+        Fields that are whole numbers of at least 1, or of at least 0.
+    **others : sequence of str
+        Fields that are positive, `not_negative` or `momenta`.
+    """
+    for name in from_zero:
+        require_count(name, getattr(recipe, name), 0)
+    for name in counts:
+        require_count(name, getattr(recipe, name), 1)
     for kind, names in others.items():
         expected, fits = _KINDS[kind]
         for name in names:

@@ -1,4 +1,4 @@
-"""Markov chain Monte Carlo, exactly on spaces that are small enough, and with diagnostics on larger ones.
+"""Markov chain Monte Carlo, exactly on small state spaces and with diagnostics on larger ones.
 
 If unsure: `MarkovChain` for any chain whose transition matrix fits in memory, and
 `autocorrelation_time` before an average over the states of one whose matrix does not. Invariance,

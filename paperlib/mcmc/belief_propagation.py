@@ -8,9 +8,9 @@ in the absence of j, l_{i -> j} = b_i + sum over k other than j of m_{k -> i}, s
     m_{i -> j} = softplus(l_{i -> j} + J_ij) - softplus(l_{i -> j}),
 
 and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many
-rounds as its longest path has edges. On a graph with loops a unit hears its own opinion again as if
-it were news; the fixed point, if one is reached, is an approximation without any bound (CS281
-lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
+rounds as its longest path has edges. On a graph with loops a unit's own message comes back to it
+and is counted as new evidence; the fixed point, if one is reached, is an approximation without any
+bound (CS281 lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -44,8 +44,8 @@ class BeliefPropagation:
 
     Examples
     --------
-    >>> found = loopy_belief_propagation([[0.0, 2.0], [2.0, 0.0]], [0.0, -1.0])
-    >>> found.rounds, found.residual < 1e-9
+    >>> beliefs = loopy_belief_propagation([[0.0, 2.0], [2.0, 0.0]], [0.0, -1.0])
+    >>> beliefs.rounds, beliefs.residual < 1e-9
     (2, True)
     """
 
@@ -79,8 +79,8 @@ def loopy_belief_propagation(
 
     Examples
     --------
-    >>> found = loopy_belief_propagation([[0.0, 2.0], [2.0, 0.0]], [0.0, -1.0])
-    >>> found.converged, torch.sigmoid(found.logits)
+    >>> beliefs = loopy_belief_propagation([[0.0, 2.0], [2.0, 0.0]], [0.0, -1.0])
+    >>> beliefs.converged, torch.sigmoid(beliefs.logits)
     (True, tensor([0.7311, 0.6068], dtype=torch.float64))
     """
     biases = as_double("biases", biases, [None])

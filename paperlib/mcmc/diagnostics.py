@@ -1,4 +1,4 @@
-"""How much a correlated sample is worth: autocorrelations, the autocorrelation time and the effective sample size.
+"""Autocorrelations, and the autocorrelation time, which says what a correlated sample is worth.
 
 The variance of the mean of N successive values is Var(f) tau / N for large N, with the *integrated
 autocorrelation time*
@@ -62,7 +62,7 @@ def autocorrelation(values: ArrayLike) -> Tensor:
 
 
 def autocorrelation_time(values: ArrayLike) -> float:
-    """Estimated integrated autocorrelation time, in steps; `values` as for `autocorrelation`.
+    """Estimated integrated autocorrelation time, in steps; `values` as in `autocorrelation`.
 
     Examples
     --------
@@ -73,5 +73,5 @@ def autocorrelation_time(values: ArrayLike) -> float:
     correlations = autocorrelation(values)
     neighbours = correlations[: len(correlations) // 2 * 2].view(-1, 2).sum(1)
     positive = neighbours > 0
-    kept = len(positive) if bool(positive.all()) else int(positive.long().argmin())
-    return max(2 * neighbours[:kept].sum().item() - 1, 1 / len(correlations))
+    cutoff = len(positive) if bool(positive.all()) else int(positive.long().argmin())
+    return max(2 * neighbours[:cutoff].sum().item() - 1, 1 / len(correlations))

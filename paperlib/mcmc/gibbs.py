@@ -1,4 +1,4 @@
-"""Gibbs sampling on binary vectors: draw some units anew from their conditional distribution given all others.
+"""Gibbs sampling on binary vectors: some units are drawn anew, given all others.
 
 For a block B of units the new state x' agrees with x outside of B, and
 
@@ -56,9 +56,9 @@ def gibbs_update(log_target: ArrayLike, block: Sequence[int]) -> MarkovChain:
         raise InputError(f"log_target: expected a power of two values, got {len(log_target)}")
     if not all(0 <= unit < num_units for unit in block):
         raise InputError(f"block: expected units from 0 to {num_units - 1}, got {list(block)}")
-    outside = [unit for unit in range(num_units) if unit not in block]
-    rest = all_states(num_units)[:, outside]
-    agree = (rest[:, None] == rest).all(-1)
+    others = [unit for unit in range(num_units) if unit not in block]
+    fixed = all_states(num_units)[:, others]
+    agree = (fixed[:, None] == fixed).all(-1)
     log_rows = torch.where(agree, log_target, -torch.inf)
     return MarkovChain(log_rows.softmax(1))
 

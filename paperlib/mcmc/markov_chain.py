@@ -1,6 +1,7 @@
-"""Finite Markov chains, exactly: what a transition matrix says about the long run (CS281 lecture 22, section 22.2.1).
+"""What a transition matrix says about the long run of a finite Markov chain, exactly.
 
-With S states, row x of the matrix holds the distribution of the next state after x:
+The definitions are those of CS281 lecture 22, section 22.2.1. With S states, row x of the matrix
+holds the distribution of the next state after x:
 
     transition[x, x'] = T(x' | x),        p_{t+1}(x') = sum_x p_t(x) T(x' | x)
 
@@ -84,7 +85,10 @@ class MarkovChain:
 
     @cached_property
     def classes(self) -> Tensor:
-        """Number of the communicating class of each state, int64 [S]; states that can be reached from each other share one."""
+        """Number of the communicating class of each state, int64 [S].
+
+        States that can be reached from each other share one.
+        """
         from scipy.sparse.csgraph import connected_components
 
         _, labels = connected_components(self._edges.numpy(), connection="strong")
@@ -92,18 +96,21 @@ class MarkovChain:
 
     @cached_property
     def recurrent(self) -> Tensor:
-        """Which states the chain returns to with probability one, bool [S]; these are the states whose class cannot be left."""
+        """Which states the chain returns to with probability one, bool [S].
+
+        These are the states whose class cannot be left.
+        """
         same = self.classes[:, None] == self.classes
         can_leave = (self._edges & ~same).any(1)
         return ~(same & can_leave).any(1)
 
     @cached_property
     def periods(self) -> Tensor:
-        """Greatest common divisor of the lengths of all ways back to each state, int64 [S]; 0 where there is no way back.
+        """Greatest common divisor of the lengths of all ways back to each state, int64 [S].
 
-        Within a class, an edge x -> x' closes ways of length depth(x) + 1 and depth(x'), with
-        depths counted from any one state. The differences between these lengths generate all
-        others.
+        It is 0 where there is no way back. Within a class, an edge x -> x' closes ways of length
+        depth(x) + 1 and depth(x'), with depths counted from any one state. The differences between
+        these lengths generate all others.
         """
         from scipy.sparse.csgraph import breadth_first_order
 
@@ -131,12 +138,18 @@ class MarkovChain:
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether the chain returns to every state with probability one, in finite mean time since the states are finitely many."""
+        """Whether the chain returns to every state with probability one.
+
+        With finitely many states the mean time until then is finite, too.
+        """
         return bool(self.recurrent.all())
 
     @property
     def is_ergodic(self) -> bool:
-        """Whether the chain is positive recurrent and aperiodic, the lecture's definition, which does not ask for irreducibility."""
+        """Whether the chain is positive recurrent and aperiodic.
+
+        This is the lecture's definition, which does not ask for irreducibility.
+        """
         return self.is_recurrent and self.is_aperiodic
 
     @property
@@ -153,7 +166,10 @@ class MarkovChain:
 
     @property
     def convergence_rate(self) -> float:
-        """Second largest modulus of an eigenvalue, the factor by which distances from stationarity eventually shrink in each step."""
+        """Second largest modulus of an eigenvalue.
+
+        It is the factor by which distances from stationarity eventually shrink in each step.
+        """
         return self.eigenvalues[1].abs().item() if self.num_states > 1 else 0.0
 
     @cached_property
@@ -168,7 +184,8 @@ class MarkovChain:
         closed = len(self.classes[self.recurrent].unique())
         if closed > 1:
             raise InputError(
-                f"transition: expected a chain with one stationary distribution, got {closed} classes that cannot be left"
+                "transition: expected a chain with one stationary distribution, "
+                f"got {closed} classes that cannot be left"
             )
         # The columns of T' - 1 add up to zero, so that one equation is redundant and can be
         # replaced by the one for the sum.
@@ -179,7 +196,10 @@ class MarkovChain:
         return torch.linalg.solve(equations, right_side)
 
     def distributions(self, start: ArrayLike, num_steps: int) -> Tensor:
-        """Distributions of the state after 0, 1, ..., `num_steps` steps from `start` [S]; [num_steps + 1, S]."""
+        """Distributions of the state after 0, 1, ..., `num_steps` steps, [num_steps + 1, S].
+
+        `start` [S] is the first of them.
+        """
         start = as_double("start", start, [self.num_states])
         _require_distribution("start", start)
         rows = [start]
@@ -188,16 +208,19 @@ class MarkovChain:
         return torch.stack(rows)
 
     def flow(self, distribution: ArrayLike) -> Tensor:
-        """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric exactly when detailed balance holds."""
+        """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S].
+
+        It is symmetric exactly when detailed balance holds.
+        """
         distribution = as_double("distribution", distribution, [self.num_states])
         return distribution[:, None] * self.transition
 
     # ---- averages along the chain, in equilibrium
 
     def autocovariance(self, values: ArrayLike, max_lag: int) -> Tensor:
-        """Covariances of f(x_n) and f(x_{n+k}), k = 0 ...
+        """Covariances of f(x_n) and f(x_{n+k}) for k from 0 to `max_lag`, [max_lag + 1].
 
-        `max_lag`, for f = `values` [S] and a stationary start; [max_lag + 1].
+        `values` [S] are those of f, and the start is stationary.
         """
         values = as_double("values", values, [self.num_states])
         centred = values - self.stationary @ values
@@ -209,7 +232,10 @@ class MarkovChain:
         return torch.stack(rows)
 
     def variance_of_mean(self, values: ArrayLike, num_samples: int) -> float:
-        """Variance of the mean of f over `num_samples` successive states, from the lecture's formula, for a stationary start."""
+        """Variance of the mean of f over `num_samples` successive states, by the lecture's formula.
+
+        `values` [S] are those of f, and the start is stationary.
+        """
         count = require_count("num_samples", num_samples)
         covariances = self.autocovariance(values, count - 1)
         pairs = 2.0 * (count - torch.arange(count, dtype=torch.float64))  # ordered, at each lag
@@ -249,8 +275,8 @@ class MarkovChain:
                 f"starts: expected numbers of states from 0 to {self.num_states - 1}, got others"
             )
         generator = resolve_generator(generator)
-        # The last column would be one except for rounding; without it no draw can fall beyond the
-        # last state.
+        # The last column would be one but for rounding; without it no draw is beyond the last
+        # state.
         cumulated = self.transition.cumsum(1)[:, :-1]
         path = [starts.long()]
         for _ in range(require_count("num_steps", num_steps)):
@@ -260,7 +286,9 @@ class MarkovChain:
 
 
 def total_variation(p: ArrayLike, q: ArrayLike) -> Tensor:
-    """The largest difference between p and q [..., S] on any event: half the sum of absolute differences.
+    """The largest difference between p and q [..., S] on any event.
+
+    It is half the sum of absolute differences.
 
     Examples
     --------
@@ -276,5 +304,6 @@ def _require_distribution(name: str, row: Tensor) -> None:
     total = row.sum().item()
     if not bool((row >= 0).all()) or not abs(total - 1) <= _ROUNDING:
         raise InputError(
-            f"{name}: expected probabilities that sum to one, got sum {total:g} and minimum {row.min().item():g}"
+            f"{name}: expected probabilities that sum to one, "
+            f"got sum {total:g} and minimum {row.min().item():g}"
         )

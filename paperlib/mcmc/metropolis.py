@@ -1,6 +1,7 @@
-"""Metropolis-Hastings: how to make any proposal keep a given distribution (CS281 lecture 22, section 22.2.2).
+"""Metropolis-Hastings, which makes any proposal leave a given distribution invariant.
 
-From x a move to x* is proposed with probability q(x* | x) and accepted with probability
+The algorithm is that of CS281 lecture 22, section 22.2.2. From x a move to x* is proposed with
+probability q(x* | x) and accepted with probability
 
     A(x* | x) = min(1, p(x*) q(x | x*) / (p(x) q(x* | x)));
 
@@ -52,8 +53,8 @@ def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
             [0.3679, 1.0000]], dtype=torch.float64)
     """
     log_target = as_double("log_target", log_target, [proposal.num_states])
-    # ln of the proposed traffic p(x) q(x* | x); the ratio in the rule is the traffic back over the
-    # traffic there.
+    # ln of the proposed traffic p(x) q(x* | x). The ratio in the rule is the traffic from x* to x
+    # over that from x to x*.
     traffic = log_target[:, None] + proposal.transition.log()
     log_ratio = (traffic.T - traffic).nan_to_num(nan=0.0)
     return log_ratio.clamp(max=0).exp()
@@ -125,7 +126,7 @@ def metropolis_samples(
     generator = resolve_generator(generator, starts.device)
     states = starts
     log_density = _log_density(log_target, starts)
-    visited = []
+    path = []
     accepted = 0.0
     # states may be counts or bits, types in which there are no uniform draws from [0, 1]
     dtype = starts.dtype if starts.is_floating_point() else torch.float64
@@ -136,20 +137,20 @@ def metropolis_samples(
         accept = uniform.log() < proposed_density - log_density
         states = torch.where(accept[:, None], proposed, states)
         log_density = torch.where(accept, proposed_density, log_density)
-        visited.append(states)
+        path.append(states)
         accepted += accept.double().mean().item()
-    return torch.stack(visited), accepted / num_steps
+    return torch.stack(path), accepted / num_steps
 
 
 def _log_density(log_target: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
-    """The logarithm of the target at these states, [N], checked, since the function is the user's own."""
+    """The logarithm of the target at these states, [N]; raise where the user's function is NaN."""
     values = log_target(states)
     require_shape("log_target", values, [len(states)])
     wrong = values.isnan()
     if bool(wrong.any()):
         example = states[wrong][0].tolist()
         raise InputError(
-            f"log_target: expected numbers or minus infinity, got NaN at {int(wrong.sum())} of {len(states)} states, "
-            f"for example at {example}"
+            "log_target: expected numbers or minus infinity, "
+            f"got NaN at {int(wrong.sum())} of {len(states)} states, for example at {example}"
         )
     return values

@@ -1,7 +1,9 @@
 """Models: each knows its unnormalised log-probability, its conditionals, and how to store itself.
 
 Estimators never look inside a model; annealing paths ask it for the quantities that they
-interpolate.
+interpolate. `RBM`, `DBN` and `DBM` know ln p*(v) and need an estimate of ln Z. `BernoulliMixture`
+is normalised, and is what they are compared with. `log_z_lower_bound` checks any estimate of ln Z
+from below.
 """
 
 from paperlib.models.bernoulli_mixture import BernoulliMixture as BernoulliMixture

@@ -1,10 +1,12 @@
-"""The mixture of Bernoullis: one of C templates is picked, and every pixel is on with the probability that the template gives it.
+"""The mixture of Bernoullis, a model of binary vectors whose log-probabilities are exact.
+
+One of C templates is picked, and every pixel is on with the probability that the template gives it:
 
     p(v) = sum_c pi_c prod_i mu_ci^{v_i} (1 - mu_ci)^{1 - v_i}
 
-Unlike an RBM it has no partition function to estimate: its log-probabilities are exact, which makes
-it the yardstick at the end of section 5.1 of Salakhutdinov & Murray (2008). Parameters are kept as
-ln pi and as logits of mu, so that probabilities near 0 or 1 survive storage in half precision.
+Unlike an RBM it has no partition function to estimate, which makes it the yardstick at the end of
+section 5.1 of Salakhutdinov & Murray (2008). Parameters are kept as ln pi and as logits of mu, so
+that probabilities near 0 or 1 survive storage in half precision.
 
 Used in chapter: full-size-rbms.
 """

@@ -1,4 +1,4 @@
-"""Bounds that hold whatever the sampler did: a proven lower bound on ln Z, to catch estimates that are too low.
+"""A proven lower bound on ln Z, which catches estimates that are too low whatever the sampler did.
 
 For any factorial distribution over the hidden units with means m, and the best distribution over
 the visible units,
@@ -7,10 +7,10 @@ the visible units,
 
 the mean-field bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z instead of
 p(v)). Since Z is a sum of positive terms, ln Z >= ln sum_h f(h) also holds for any set of distinct
-hidden states h; the set is found by flipping single units of the best states so far. The larger of
-the two bounds, over many starting points, is returned. Neither needs representative samples. Both
-come within a nat of ln Z where a few hidden states hold most of Z, the case in which AIS fails
-silently.
+hidden states h, where f(h) = sum_v exp(-E(v, h)); the set is found by flipping single units of the
+best states so far. `log_z_lower_bound` returns the larger of the two bounds over many starting
+points. Neither needs representative samples. Both come within a nat of ln Z where a few hidden
+states hold most of Z, the case in which AIS fails silently.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from paperlib.validation import (
 )
 
 _RANDOM_STARTS = 64
-_MAX_UPDATES = 200
-_MAX_STATES = 1024
-_SAME_MEAN = 1e-3
+_MAX_UPDATES = 200  # of mean field, for both layers
+_MAX_STATES = 1024  # in the sum over hidden states
+_SAME_MEAN = 1e-3  # the largest difference between coordinates of two points that are the same
 _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
 @plain_torch()
 def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
-    """A proven lower bound on ln Z, in nats, by mean field and local search from many starting points.
+    """A proven lower bound on ln Z, in nats, by mean field and local search from many starts.
 
     Parameters
     ----------
@@ -77,27 +77,36 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     v = as_states("visible_starts", v[:_RANDOM_STARTS], model.weights, model.num_visible)
     require_finite("visible_starts", v)
     starts = torch.cat([model._hidden_probs(v), search_points(model)])
-    # The bound holds for any means. Single precision is enough to find good ones, and twice as
-    # fast.
+    # The bound holds for any means, and single precision finds good ones in half the time.
     single = rbm if rbm.dtype == torch.float32 else rbm.to(dtype=torch.float32)
-    found, *_ = mean_field_optima(single, starts.float())
-    means = found.double()
+    optima, *_ = mean_field_optima(single, starts.float())
+    means = optima.double()
     states = torch.cat([starts.round(), means.round()])
-    mean_field = max(
-        _mean_field_bound(model, part).max().item() for part in _parts_of(model, means)
-    )
+    mean_field = max(_mean_field_bound(model, part).max().item() for part in _parts(model, means))
     return max(mean_field, _sum_over_best_states(model, states))
 
 
 def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Local optima of the mean-field bound from means [N, M], the bounds there, whether each came to rest, and the number of updates."""
-    of_parts = [_optima_of(model, part) for part in _parts_of(model, means)]
-    optima, bounds, at_rest, updates = zip(*of_parts, strict=True)
+    """Climb to local optima of the mean-field bound from means [N, M] of the hidden units.
+
+    Returns
+    -------
+    optima : Tensor, shape [N, M]
+        The means that were reached.
+    bounds : Tensor, shape [N]
+        The bounds on ln Z there, in nats.
+    at_rest : Tensor, shape [N]
+        Whether the means had stopped moving.
+    updates : int
+        Largest number of updates of both layers.
+    """
+    results = [_climb(model, part) for part in _parts(model, means)]
+    optima, bounds, at_rest, updates = zip(*results, strict=True)
     return torch.cat(optima), torch.cat(bounds), torch.cat(at_rest), max(updates)
 
 
-def _optima_of(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """The same, of all means at once."""
+def _climb(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """`mean_field_optima` from all means at once."""
     means = means.clone()
     at_rest = torch.zeros(len(means), dtype=torch.bool, device=means.device)
     moving = torch.arange(len(means), device=means.device)
@@ -119,85 +128,87 @@ def _mean_field_bound(model: RBM, means: Tensor) -> Tensor:
     return model._log_unnormalized_hidden(means) + entropy
 
 
-def _parts_of(model: RBM, states: Tensor) -> tuple[Tensor, ...]:
+def _parts(model: RBM, states: Tensor) -> tuple[Tensor, ...]:
     """Parts of hidden states [N, M] whose visible units fit into a block."""
     return parts(states, states.element_size() * max(model.weights.shape))
 
 
 def distinct(points: Tensor, values: Tensor) -> Tensor:
-    """Indices of the points [N, n] that are not within a thousandth of a better one in every coordinate, the largest value first."""
+    """Indices of the points [N, n] that differ from all better ones, the largest value first.
+
+    Two points are the same if no coordinate differs by more than a thousandth.
+    """
     return far_apart(torch.cdist(points, points, p=torch.inf), values)
 
 
 def far_apart(distances: Tensor, values: Tensor) -> Tensor:
-    """The same, from the largest difference of any coordinate for each pair of points, [N, N]."""
+    """`distinct`, from the largest difference of any coordinate for each pair of points, [N, N]."""
     near = (distances <= _SAME_MEAN).cpu().numpy()
-    kept: list[int] = []
-    for place in values.argsort(descending=True, stable=True).tolist():
-        if not near[place, kept].any():
-            kept.append(place)
-    return torch.tensor(kept, dtype=torch.long, device=values.device)
+    indices: list[int] = []
+    for index in values.argsort(descending=True, stable=True).tolist():
+        if not near[index, indices].any():
+            indices.append(index)
+    return torch.tensor(indices, dtype=torch.long, device=values.device)
 
 
 def search_points(model: RBM) -> Tensor:
-    """Hidden states from which to look for modes, [starts, M]: random ones, each unit on alone, all off, and all on."""
+    """Hidden states from which to look for modes, [starts, M].
+
+    They are random states, each unit on alone, all units off, and all on.
+    """
     units = model.num_hidden
     generator = seeded_generator(0, model.device)
     # Random states of every density, from nearly empty to nearly full.
     density = torch.linspace(0.05, 0.95, _RANDOM_STARTS).to(model.weights)
-    alone = torch.eye(min(_RANDOM_STARTS, units), units).to(model.weights)
-    return torch.cat(
-        [
-            bernoulli(density[:, None].expand(-1, units), generator),
-            alone,
-            torch.zeros_like(alone[:1]),
-            torch.ones_like(alone[:1]),
-        ]
-    )
+    random_states = bernoulli(density[:, None].expand(-1, units), generator)
+    single_units = torch.eye(min(_RANDOM_STARTS, units), units).to(model.weights)
+    all_off = torch.zeros_like(single_units[:1])
+    all_on = torch.ones_like(single_units[:1])
+    return torch.cat([random_states, single_units, all_off, all_on])
 
 
 def _sum_over_best_states(model: RBM, states: Tensor) -> float:
-    """ln sum_h f(h) over the best distinct hidden states that single flips reach from `states` [N, M]."""
+    """ln sum_h f(h) over the best hidden states that single flips reach from `states` [N, M]."""
     # A state's key is the sum of its units' random numbers. Should two states have one key, one of
     # them is left out of the sum, which is then still a lower bound.
     numbers = torch.randint(2**62, (model.num_hidden,), generator=seeded_generator(0))
     numbers = numbers.to(states.device)
     num_parents = max(1, _MAX_STATES // model.num_hidden)
-    of_parts = [model.log_unnormalized_hidden(part) for part in _parts_of(model, states)]
-    log_masses = torch.cat(of_parts)
-    # What is on, a byte for each unit. Of states that a flip reaches only the best become rows.
+    log_masses = torch.cat([model.log_unnormalized_hidden(part) for part in _parts(model, states)])
+    # A byte for each unit. Behind the states, `keys` and `log_masses` also hold those of all
+    # children, the parents with one unit flipped; only the best children become rows of `states`.
     states = states.bool()
     parents = states[:0]
     keys = torch.where(states, numbers, 0).sum(-1)
-    searched = keys[:0]
-    total = improved = -math.inf
+    searched_keys = keys[:0]
+    total = -math.inf
     for _ in range(_MAX_ROUNDS):
-        kept = _first_of_each(keys)
-        kept = kept[log_masses[kept].topk(min(_MAX_STATES, len(kept))).indices]
-        states = _with_flips(states, parents, kept)
-        keys = keys[kept]
-        log_masses = log_masses[kept]
-        improved = torch.logsumexp(log_masses, 0).item()
-        if improved - total < 1e-6:
+        best = _first_of_each(keys)
+        best = best[log_masses[best].topk(min(_MAX_STATES, len(best))).indices]
+        states = _states_or_children(states, parents, best)
+        keys = keys[best]
+        log_masses = log_masses[best]
+        previous = total
+        total = torch.logsumexp(log_masses, 0).item()
+        if total - previous < 1e-6:
             break
-        total = improved
-        new = ~torch.isin(keys[:num_parents], searched)
+        new = ~torch.isin(keys[:num_parents], searched_keys)
         parents = states[:num_parents][new]
-        of_parents = keys[:num_parents][new]
-        searched = torch.cat([searched, of_parents])
+        parent_keys = keys[:num_parents][new]
+        searched_keys = torch.cat([searched_keys, parent_keys])
         changes = torch.where(parents, -numbers, numbers)
-        keys = torch.cat([keys, (of_parents[:, None] + changes).flatten()])
-        of_flips = model.log_unnormalized_flips(parents.to(model.weights))
-        log_masses = torch.cat([log_masses, of_flips.flatten()])
-    return improved
+        keys = torch.cat([keys, (parent_keys[:, None] + changes).flatten()])
+        child_masses = model.log_unnormalized_flips(parents.to(model.weights))
+        log_masses = torch.cat([log_masses, child_masses.flatten()])
+    return total
 
 
-def _with_flips(states: Tensor, parents: Tensor, places: Tensor) -> Tensor:
-    """The rows at these places of the states [N, M] and, behind them, of each parent [P, M] with each of its units flipped."""
+def _states_or_children(states: Tensor, parents: Tensor, indices: Tensor) -> Tensor:
+    """Rows of the states [N, M] or, numbered behind them, of the parents' [P, M] children."""
     units = states.shape[1]
-    flipped = places >= len(states)
-    rows = states[torch.where(flipped, 0, places)]
-    flips = places[flipped] - len(states)
+    flipped = indices >= len(states)
+    rows = states[torch.where(flipped, 0, indices)]
+    flips = indices[flipped] - len(states)
     children = parents[flips // units]
     children[torch.arange(len(flips), device=flips.device), flips % units] ^= True
     rows[flipped] = children
@@ -206,7 +217,7 @@ def _with_flips(states: Tensor, parents: Tensor, places: Tensor) -> Tensor:
 
 def _first_of_each(keys: Tensor) -> Tensor:
     """Indices of the first occurrence of each value."""
-    in_order, places = keys.sort(stable=True)
+    ordered, indices = keys.sort(stable=True)
     first = torch.ones_like(keys, dtype=torch.bool)
-    first[1:] = in_order[1:] != in_order[:-1]
-    return places[first]
+    first[1:] = ordered[1:] != ordered[:-1]
+    return indices[first]

@@ -1,4 +1,6 @@
-"""The deep Boltzmann machine (DBM) with two hidden layers (Salakhutdinov & Hinton 2009): every connection is undirected.
+"""The deep Boltzmann machine (DBM) with two hidden layers (Salakhutdinov & Hinton 2009).
+
+Every connection is undirected:
 
     E(v, h1, h2) = - v' W1 h1 - h1' W2 h2 - b' v - a1' h1 - a2' h2
 
@@ -11,8 +13,9 @@ at Salakhutdinov & Hinton's fixed points
 
     m1 = s(W1' v + W2 m2 + a1),      m2 = s(W2' m1 + a2),
 
-and provides a lower bound on ln p*(v), or a proposal for importance sampling (RAISE paper, section
-5.2).
+and provides a lower bound on ln p*(v) (`log_unnormalized_bound`), or a proposal for importance
+sampling (`log_unnormalized`; RAISE paper, section 5.2). If unsure: importance sampling. Where its
+weights vary too much, `paperlib.annealing.PosteriorPath` leads from mean field to the posterior.
 
 Used in chapter: deep-boltzmann-machines.
 """
@@ -52,7 +55,7 @@ _BOUND_BLOCK = 2_000
 
 @dataclass(frozen=True)
 class MeanField:
-    """A factorial approximation of the posterior over both hidden layers, for a batch of visible vectors.
+    """A factorial approximation of the posterior over both hidden layers, for N visible vectors.
 
     Attributes
     ----------
@@ -88,14 +91,16 @@ class MeanField:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence that says how many cases have not converged and by how much; empty if all have."""
-        missing = int((~self.converged).sum())
-        if missing == 0:
+        """How many cases have not converged and by how much, as a sentence; empty if all have."""
+        moving = int((~self.converged).sum())
+        if moving == 0:
             return ()
-        return (
-            f"Mean field has not converged for {missing} of {len(self.residuals)} cases: a mean still moves by up to "
-            f"{self.residuals.max().item():.1g} (tolerance {self.tolerance:g}). Allow more updates.",
+        sentence = (
+            f"Mean field has not converged for {moving} of {len(self.residuals)} cases: "
+            f"a mean still moves by up to {self.residuals.max().item():.1g} "
+            f"(tolerance {self.tolerance:g}). Allow more updates."
         )
+        return (sentence,)
 
 
 class DBM(UnnormalizedModel):
@@ -139,7 +144,7 @@ class DBM(UnnormalizedModel):
     ) -> None:
         self.weights_1 = parameter("weights_1", weights_1, [None, None])
         like = self.weights_1
-        (num_visible, num_hidden_1) = self.weights_1.shape
+        num_visible, num_hidden_1 = self.weights_1.shape
         self.weights_2 = parameter("weights_2", weights_2, [num_hidden_1, None], like)
         self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], like)
         self.hidden_bias_1 = parameter("hidden_bias_1", hidden_bias_1, [num_hidden_1], like)
@@ -172,7 +177,10 @@ class DBM(UnnormalizedModel):
 
     @property
     def joint_rbm(self) -> RBM:
-        """The same joint distribution as an RBM with D + M2 visible units, v and h2, and with h1 as its hidden units."""
+        """The same joint distribution as an RBM with hidden units h1.
+
+        Its D + M2 visible units are v, followed by h2.
+        """
         return RBM(
             torch.cat([self.weights_1, self.weights_2.T]),
             torch.cat([self.visible_bias, self.hidden_bias_2]),
@@ -181,7 +189,11 @@ class DBM(UnnormalizedModel):
 
     @plain_torch()
     def energy(self, v: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Tensor:
-        """E(v, h1, h2) in nats; binary `v` [..., D], `h1` [..., M1] and `h2` [..., M2] broadcast."""
+        """E(v, h1, h2) in nats.
+
+        Binary `v` [..., D], `h1` [..., M1] and `h2` [..., M2] broadcast over their leading
+        dimensions.
+        """
         v = self._visible(v)
         h1 = as_bits("h1", h1, self.weights_1, self.num_hidden_1)
         h2 = as_bits("h2", h2, self.weights_1, self.num_hidden_2)
@@ -192,10 +204,10 @@ class DBM(UnnormalizedModel):
         )
 
     def log_unnormalized_joint(self, v: ArrayLike, h2: ArrayLike) -> Tensor:
-        """ln sum_h1 exp(-E(v, h1, h2)) in nats; binary `v` [..., D] and `h2` [..., M2] give [...].
+        """ln sum_h1 exp(-E(v, h1, h2)) in nats; `v` [..., D] and `h2` [..., M2] give [...].
 
-        `h2` may also be means from 0 to 1: with their entropy added it is the bound of
-        `log_unnormalized_bound`.
+        Both are binary. `h2` may also be means from 0 to 1: with their entropy added, the result is
+        the bound of `log_unnormalized_bound`.
         """
         h2 = as_means("h2", h2, self.weights_1, self.num_hidden_2)
         return self._log_unnormalized_joint(self._visible(v), h2)
@@ -209,7 +221,9 @@ class DBM(UnnormalizedModel):
     def mean_field(
         self, v: ArrayLike, max_updates: int = 200, tolerance: float = 1e-5
     ) -> MeanField:
-        """Fixed points of mean field, by alternating updates of both layers, starting with h2 at its bias.
+        """Fixed points of mean field, by alternating updates of both layers.
+
+        The first means of h2 are those that its bias alone would give.
 
         Parameters
         ----------
@@ -245,9 +259,9 @@ class DBM(UnnormalizedModel):
         return MeanField(logits_1, logits_2, residuals, tolerance)
 
     def log_unnormalized_bound(self, v: ArrayLike, mean_field: MeanField | None = None) -> Tensor:
-        """The mean-field lower bound on ln p*(v), with h1 summed out at its optimum; float64 [N], in nats.
+        """The mean-field lower bound on ln p*(v), in nats; binary `v` [N, D] gives float64 [N].
 
-        It is the maximum over Q(h1) of E_Q[-E] + H(Q1) + H(Q2) for the given means m2 of h2,
+        For the means m2 of h2, it is the maximum of E_Q[-E] + H(Q1) + H(Q2) over Q1(h1),
 
             b'v + a2'm2 + sum softplus(W1'v + W2 m2 + a1) + H(m2).
         """
@@ -263,10 +277,11 @@ class DBM(UnnormalizedModel):
         generator: torch.Generator | int | None = None,
         mean_field: MeanField | None = None,
     ) -> Tensor:
-        """Estimate ln p*(v) by importance sampling of h2 from its mean field, with h1 summed out (RAISE paper, section 5.2).
+        """Estimate ln p*(v) by importance sampling of h2 from its mean field.
 
-        Arguments, result and errors are those of `DBN.log_unnormalized`. If the mean field of `v`
-        is known, it need not be found again.
+        h1 is summed out (RAISE paper, section 5.2). Arguments, result and errors are those of
+        `DBN.log_unnormalized`. A `mean_field` of `v` that is known already need not be computed
+        again.
         """
         v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)
@@ -275,8 +290,11 @@ class DBM(UnnormalizedModel):
         logits = self._logits_2(cases, mean_field)
 
         def proposal(part: slice) -> Proposal:
-            repeated = (tensor[part].repeat_interleave(draws, 0) for tensor in (cases, logits))
-            return _MeanFieldProposal(self, *repeated)
+            return _MeanFieldProposal(
+                self,
+                cases[part].repeat_interleave(draws, 0),
+                logits[part].repeat_interleave(draws, 0),
+            )
 
         return log_mean_weights(len(cases), draws, proposal, generator, self.device)
 
@@ -293,7 +311,7 @@ class DBM(UnnormalizedModel):
         return torch.cat([v, torch.sigmoid(self.mean_field(v).logits_2)], 1)
 
     def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
-        """Visible vectors with their h2, which together are the units of `joint_rbm` [N, D + M2]."""
+        """Visible vectors and h2, which together are the units of `joint_rbm` [N, D + M2]."""
         return units[:, : self.num_visible], [units[:, self.num_visible :]]
 
     def is_exact(self, num_rows: int) -> bool:
@@ -301,7 +319,10 @@ class DBM(UnnormalizedModel):
         return can_enumerate(num_rows, [self.num_hidden_1])
 
     def exact_log_unnormalized(self, rows: Tensor) -> Tensor:
-        """ln p*(v) of rows [N, D] by enumeration of h1, given which h2 can be summed out; float64 [N] on the CPU, in nats."""
+        """ln p*(v) of rows [N, D] by enumeration of h1, float64 [N] on the CPU, in nats.
+
+        For each state of h1, h2 is summed out in closed form.
+        """
         model = self.to("cpu", torch.float64)
         upper = RBM(model.weights_2, model.hidden_bias_1, model.hidden_bias_2)
         states = all_states(self.num_hidden_1)
@@ -311,7 +332,7 @@ class DBM(UnnormalizedModel):
     def variational_bound(
         self, rows: Tensor, generator: torch.Generator | int | None = None
     ) -> Tensor:
-        """`log_unnormalized_bound` of any number of rows [N, D], float64 [N] on the CPU, in nats."""
+        """`log_unnormalized_bound` of any number of rows [N, D], float64 [N] on the CPU."""
         parts = rows.split(_BOUND_BLOCK)
         bounds = [self.log_unnormalized_bound(part.to(self.device, self.dtype)) for part in parts]
         return torch.cat([bound.cpu() for bound in bounds])

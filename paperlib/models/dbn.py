@@ -12,6 +12,11 @@ The last factor is the joint distribution of the top RBM. Each of the others is 
 where each factor is the upward conditional of that layer's RBM (eq. 5). It is the true posterior
 only if the weights are tied.
 
+ln Z is that of the top RBM. ln p*(v) is estimated by importance sampling from Q
+(`log_unnormalized`), bounded from below (`variational_bound`, eq. 22 to 24), or enumerated where
+the layers below the top are small (`exact_log_unnormalized`). If unsure: the estimate with its 500
+draws. Like the bound it is too low on average, but by less.
+
 Used in chapter: deep-belief-networks.
 """
 
@@ -42,10 +47,11 @@ from paperlib.numerics import (
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_binary, as_bits, require_count
 
-# For the variational bound: rows times draws handled at once, draws of the hidden units for each
-# row, and fewest draws in all, since fewer would not tell their own error.
+# For the variational bound: rows times draws handled at once,
 _BLOCK = 5_000
+# draws of the hidden units for each row,
 _BOUND_DRAWS = 5
+# and the fewest draws of all rows together that still tell their own error.
 _FEWEST_IN_ALL = 200
 
 
@@ -87,13 +93,13 @@ class DBN(UnnormalizedModel):
         for number, (below, above) in enumerate(pairwise(self.layers), start=1):
             if above.num_visible != below.num_hidden:
                 raise InputError(
-                    f"layers: expected {below.num_hidden} visible units in layer {number}, as many as layer "
-                    f"{number - 1} has hidden ones, got {above.num_visible}"
+                    f"layers: expected {below.num_hidden} visible units in layer {number}, as many "
+                    f"as layer {number - 1} has hidden ones, got {above.num_visible}"
                 )
             if (above.dtype, above.device) != (below.dtype, below.device):
                 raise InputError(
-                    f"layers: expected {below.dtype} on {below.device} in layer {number}, got {above.dtype} on "
-                    f"{above.device}"
+                    f"layers: expected {below.dtype} on {below.device} in layer {number}, "
+                    f"got {above.dtype} on {above.device}"
                 )
 
     @property
@@ -128,7 +134,8 @@ class DBN(UnnormalizedModel):
     def annealed_units(self, rows: Tensor, generator: torch.Generator) -> Tensor:
         """h^{L-1}, as Q draws it for binary rows [N, D]."""
         rows = rows.to(self.device, self.dtype)
-        return [rows, *self.recognize(rows, generator)][-1]
+        hidden = self.recognize(rows, generator)
+        return hidden[-1] if hidden else rows
 
     def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
         """Visible vectors with their hidden layers, from h^{L-1} [N, M_{L-1}], layer by layer."""
@@ -138,7 +145,10 @@ class DBN(UnnormalizedModel):
         return states[0], states[1:]
 
     def recognize(self, v: ArrayLike, generator: torch.Generator | int) -> list[Tensor]:
-        """A draw of h^1, ..., h^{L-1} from Q(. | v); binary `v` [..., D] gives one tensor [..., M_l] per directed layer."""
+        """A draw of h^1, ..., h^{L-1} from Q(. | v).
+
+        Binary `v` [..., D] gives one tensor [..., M_l] for each directed layer.
+        """
         generator = resolve_generator(generator, self.device)
         return _Recognition(self, self._visible(v)).draw(generator)
 
@@ -150,7 +160,9 @@ class DBN(UnnormalizedModel):
     def log_unnormalized(
         self, v: ArrayLike, num_samples: int = 500, generator: torch.Generator | int | None = None
     ) -> Tensor:
-        """Estimate ln p*(v) = ln p(v) + ln Z by importance sampling from Q (RAISE paper, section 5.3).
+        """Estimate ln p*(v) = ln p(v) + ln Z by importance sampling from Q.
+
+        The method is that of section 5.3 of the RAISE paper.
 
         Parameters
         ----------
@@ -191,9 +203,10 @@ class DBN(UnnormalizedModel):
 
     @plain_torch()
     def exact_log_unnormalized(self, rows: Tensor) -> Tensor:
-        """ln p*(v) of rows [N, D] by enumeration of all layers but the top one, float64 [N] on the CPU, in nats.
+        """ln p*(v) of rows [N, D] by enumeration of all layers but the top one.
 
-        From the top down, p*(h^l) = sum over h^{l+1} of p(h^l | h^{l+1}) p*(h^{l+1}).
+        The result is float64 [N] on the CPU, in nats. From the top down, p*(h^l) = sum over h^{l+1}
+        of p(h^l | h^{l+1}) p*(h^{l+1}).
         """
         model = self.to("cpu", torch.float64)
         if not model.directed:
@@ -212,17 +225,15 @@ class DBN(UnnormalizedModel):
     def bound_terms(
         self, v: Tensor, num_samples: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """What the variational bound on ln p*(v) of binary `v` [N, D] adds up, eq.
-
-        22 to 24, in nats.
+        """The terms of the variational bound on ln p*(v) of binary `v` [N, D], eq. 22 to 24.
 
         Returns
         -------
         log_joint : Tensor, shape [N, num_samples]
-            ln p*(v, h) of draws of h from Q, float64. The entropies of all layers but h^1, which
-            depend on the draw, are included.
+            ln p*(v, h) of draws of h from Q, float64, in nats. The entropies of all layers but h^1,
+            which depend on the draw, are included.
         entropy : Tensor, shape [N]
-            The entropy of Q(h^1 | v), float64.
+            The entropy of Q(h^1 | v), float64, in nats.
         """
         # Results are written into tensors allocated in advance. Small results, each allocated
         # between large temporary tensors, would fragment the memory of the large ones.
@@ -243,8 +254,8 @@ class DBN(UnnormalizedModel):
             values = self._log_joint_unnormalized(
                 [cases.repeat_interleave(num_samples, 0), *states]
             )
-            # The first entropy does not depend on the draw; the others do, and are averaged over
-            # the draws.
+            # The first entropy is the same for all draws of a row; the others differ between draws,
+            # and enter each.
             log_joint.copy_((values.double() + sum(entropy[1:])).view(-1, num_samples))
             if entropy:
                 first_entropy.copy_(entropy[0][::num_samples])
@@ -253,18 +264,24 @@ class DBN(UnnormalizedModel):
     def variational_bound(
         self, rows: Tensor, generator: torch.Generator | int | None = None
     ) -> Tensor:
-        """The variational bound on ln p*(v) of rows [N, D], from a few draws each; float64 [N] on the CPU, in nats."""
+        """The variational bound on ln p*(v) of rows [N, D], from a few draws for each.
+
+        The result is float64 [N] on the CPU, in nats.
+        """
         return self.bound_draws(rows, generator).mean(1)
 
     def bound_draws(self, rows: Tensor, generator: torch.Generator | int | None = None) -> Tensor:
-        """Single draws of the variational bound on ln p*(v) of rows [N, D]; float64 [N, draws] on the CPU, in nats."""
+        """Single draws of the variational bound on ln p*(v) of rows [N, D].
+
+        The result is float64 [N, draws] on the CPU, in nats.
+        """
         generator = resolve_generator(generator, self.device)
         draws = max(_BOUND_DRAWS, _FEWEST_IN_ALL // len(rows))
         log_joint, entropy = self.bound_terms(rows, draws, generator)
         return (log_joint + entropy[:, None]).cpu()
 
     def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
-        """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out; see below eq. 21.
+        """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out (below eq. 21).
 
         Parameters
         ----------
@@ -282,13 +299,14 @@ class DBN(UnnormalizedModel):
         return self._log_joint_unnormalized(self._states(v, hidden))
 
     def _log_joint_unnormalized(self, states: Sequence[Tensor]) -> Tensor:
-        """The same for v, h^1, ..., h^{L-1} of the model's own type, without a look at their values."""
+        """The same for v, h^1, ..., h^{L-1} of the model's type, without checking their values."""
         return self.top._log_unnormalized(states[-1]) + self._log_directed(states)
 
     def log_directed(self, v: object, hidden: Sequence[object]) -> Tensor:
-        """ln p(v | h^1) + ln p(h^1 | h^2) + ..., the directed layers' part of `log_joint_unnormalized`.
+        """ln p(v | h^1) + ln p(h^1 | h^2) + ... in nats, over all directed layers; [...].
 
-        Takes the same arguments and raises the same errors; returns [...], in nats.
+        This is the directed layers' part of `log_joint_unnormalized`, with the same arguments and
+        errors.
         """
         return self._log_directed(self._states(v, hidden))
 
@@ -302,12 +320,10 @@ class DBN(UnnormalizedModel):
     def generate(
         self, top_visible: ArrayLike, generator: torch.Generator | int, mean: bool = False
     ) -> Tensor:
-        """Visible vectors drawn from given binary states of h^{L-1}, layer by layer (eq.
+        """Visible vectors drawn layer by layer (eq. 6) from binary states of h^{L-1}.
 
-        6); [..., M_{L-1}] to [..., D].
-
-        With `mean`, the lowest layer gives probabilities instead of draws, as is usual for showing
-        images.
+        `top_visible` [..., M_{L-1}] gives [..., D]. With `mean`, the lowest layer gives
+        probabilities instead of draws, as is usual for showing images.
         """
         state = as_bits("top_visible", top_visible, self.top.weights, self.top.num_visible)
         return self._generate(state, resolve_generator(generator, self.device), mean)
@@ -326,7 +342,10 @@ class DBN(UnnormalizedModel):
         generator: torch.Generator | int,
         mean: bool = False,
     ) -> Tensor:
-        """Approximate samples, [num_samples, D], by Gibbs sampling in the top RBM from random states and one pass down.
+        """Approximate samples, [num_samples, D].
+
+        They come from Gibbs sampling in the top RBM, which starts at random states, and one pass
+        down through the directed layers.
 
         Parameters
         ----------
@@ -415,7 +434,7 @@ class _Recognition(Proposal):
         self.num_layers = len(dbn.directed)
         self._dbn = dbn
         self._rows = rows
-        # The rows stay the same, and with them the first layer's logits.
+        # The logits of the first layer depend on the rows alone, so they are computed once.
         self._first = self._upwards(0, rows) if dbn.directed else rows[..., :0]
 
     @plain_torch()

@@ -1,9 +1,9 @@
-"""Model files of three formats, `.safetensors`, `.npz` and `.mat`: named arrays in, named arrays out. Nothing is ever unpickled.
+"""Model files of three formats, `.safetensors`, `.npz` and `.mat`, as named arrays.
 
-A `.safetensors` file of ours carries a checksum of its contents, which is verified when the file is
-read: a single flipped bit is noticed. Files without one (older files of ours, or files from
-elsewhere) are read without this check. Files of other programs are read by the package
-`boltzmann_likelihood`.
+Nothing is ever unpickled. A `.safetensors` file of ours carries a checksum of its contents, which
+is verified when the file is read: a single flipped bit is noticed. Files without one (older files
+of ours, or files from elsewhere) are read without this check. Files of other programs are read by
+the package `boltzmann_likelihood`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.validation import require_finite
 
-#: An array, a number or text, for which a name in a file stands.
+#: What a name in a file stands for: an array, a number or text.
 Entry: TypeAlias = np.ndarray | Tensor | float | str
 
-_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_REAL = (*_STORABLE, *_INTEGERS)
 # What the files of models with a known answer (`data/planted`) hold beside the parameters.
 BESIDE_A_MODEL = ("log_z", "draws", "provenance")
 # Metadata key under which a file keeps the checksum of everything else in it.
@@ -81,7 +81,7 @@ def _read_matlab(path: Path) -> dict[str, Entry]:
 
 
 def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
-    """The arrays with these names, of a model file that holds no others but those of `BESIDE_A_MODEL`."""
+    """The arrays with these names; raise if the file holds others not in `BESIDE_A_MODEL`."""
     arrays = read_arrays(path)
     if not set(names) <= set(arrays) <= {*names, *BESIDE_A_MODEL}:
         raise InputError(
@@ -93,24 +93,25 @@ def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, 
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an exception says, of at most 200 characters."""
+    """The first line of an exception's message, cut to 200 characters."""
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
 def printable(text: str) -> str:
-    """A text with names from a file, which may hold any characters and have any length, for a message of one line."""
+    """`text` for a message of one line; names in a file may hold any characters, at any length."""
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def dense(name: str, value: Entry) -> Entry:
-    """An entry, if it is no tensor of another kind than of real numbers that are all in the file."""
+    """`value`; raise if it is a tensor but not one of real numbers that are all in the file."""
     if not isinstance(value, Tensor):
         return value
     plain = value.layout == torch.strided and value.device.type == "cpu" and value.dtype in _REAL
     if not plain or value.numel() * value.element_size() > value.untyped_storage().nbytes():
         raise InputError(
-            f"expected a dense tensor of real numbers as {name}, got {value.dtype}, {value.layout}, shape {list(value.shape)}"
+            f"expected a dense tensor of real numbers as {name}, "
+            f"got {value.dtype}, {value.layout}, shape {list(value.shape)}"
         )
     return value.detach()
 
@@ -137,14 +138,15 @@ def read_safetensors(source: Path | bytes) -> dict[str, Tensor]:
     if not storage.is_file(source):
         raise InputError(f"path: expected a model file, found none at {source}")
     with _opened(source) as stored:
-        # Copies, because the file's own buffers are unaligned, which makes matrix products round
-        # differently.
+        # Copies, because the file's buffers are unaligned and matrix products of them are rounded
+        # in another way.
         tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
         metadata = stored.metadata() or {}
     expected = metadata.pop(_CHECKSUM, None)
     if expected is not None and expected != _contents_checksum(tensors, metadata):
         raise InputError(
-            f"path: expected an undamaged .safetensors file, could not read {source}: its contents are not those that were written (checksum)"
+            f"path: expected an undamaged .safetensors file, could not read {source}: "
+            "its contents are not those that were written (checksum)"
         )
     return tensors
 
@@ -152,18 +154,19 @@ def read_safetensors(source: Path | bytes) -> dict[str, Tensor]:
 def _contents_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     names = sorted(tensors)
     text = json.dumps([names, dict(metadata)], sort_keys=True)
-    return storage.sha256(f"{text} {tensors_checksum(tensors[name] for name in names)}".encode())
+    checksum = tensors_checksum(tensors[name] for name in names)
+    return storage.sha256(f"{text} {checksum}".encode())
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The text that a `.safetensors` file carries in addition to its tensors; empty if there is none."""
+    """The text that a `.safetensors` file holds beside its tensors; empty if there is none."""
     with _opened(path) as stored:
         metadata = stored.metadata() or {}
     return {key: text for key, text in metadata.items() if key != _CHECKSUM}
 
 
 def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
-    """Tensors in the form in which a file stores them, converted to `dtype` if it is given."""
+    """Tensors in the form in which a file stores them, converted to `dtype` unless it is None."""
     if dtype not in (None, *_STORABLE):
         raise InputError(f"dtype: expected one of {', '.join(map(str, _STORABLE))}, got {dtype}")
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -180,16 +183,19 @@ def write_safetensors(
     metadata: Mapping[str, str] | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
-    """Write tensors and text as one `.safetensors` file with a checksum of both, whole or not at all."""
+    """Write tensors and text, with a checksum of both, as a `.safetensors` file.
+
+    The file is written completely or not at all.
+    """
     if path.suffix != ".safetensors":
         raise InputError(f"path: expected a .safetensors file, got {path.name!r}")
     from safetensors.torch import save_file
 
     stored = as_stored(tensors, dtype)
-    text = dict(metadata or {})
-    text[_CHECKSUM] = _contents_checksum(stored, text)
+    entries = dict(metadata or {})
+    entries[_CHECKSUM] = _contents_checksum(stored, entries)
     with storage.atomic_path(path) as temporary:
-        save_file(stored, temporary, metadata=text)
+        save_file(stored, temporary, metadata=entries)
 
 
 def tensors_checksum(tensors: Iterable[Tensor]) -> str:

@@ -2,8 +2,10 @@
 
 With hidden states h drawn from a proposal Q(h | v), the mean of p*(v, h) / Q(h | v) is an unbiased
 estimate of p*(v), but its logarithm is too low on average (RAISE paper, sections 5.2 and 5.3). A
-DBM uses mean field as its proposal, and a DBN its recognition distribution. Where the weights vary
-too much, `paperlib.annealing.PosteriorPath` leads from Q to the posterior.
+DBM uses mean field as its proposal, and a DBN its recognition distribution. Each is a `Proposal`,
+which says layer by layer how the hidden units of fixed test vectors are drawn; `log_mean_weights`
+averages the weights. Where these vary too much, `paperlib.annealing.PosteriorPath` leads from Q to
+the posterior.
 
 Used in chapter: deep-boltzmann-machines.
 """
@@ -26,7 +28,7 @@ _BLOCK = 5_000
 class Proposal(ABC):
     """Q(h | v) for fixed test vectors, layer by layer, and the ln p*(v, h) that it approximates.
 
-    `hidden` has one [rows, M_l] for each layer.
+    `hidden` is a list of states, one tensor [rows, M_l] for each layer.
     """
 
     num_layers: int
@@ -61,7 +63,11 @@ def log_mean_weights(
     generator: torch.Generator,
     device: torch.device,
 ) -> Tensor:
-    """ln of the mean importance weight of each vector, float64 [num_vectors]; `proposal` is that of a slice, each vector repeated for each draw."""
+    """ln of the mean importance weight of each vector, float64 [num_vectors].
+
+    `proposal` maps a slice of the vectors to their proposal, in which each vector is repeated
+    `num_samples` times.
+    """
     # Results go into one tensor allocated at the start. A list of small results, each allocated
     # between large tensors that are freed again, would fragment the memory of the large ones.
     estimates = torch.empty(num_vectors, dtype=torch.float64, device=device)
@@ -70,6 +76,6 @@ def log_mean_weights(
         part = slice(start, start + size)
         source = proposal(part)
         hidden = source.draw(generator)
-        weights = source.log_joint(hidden) - sum(source.log_layers(hidden))
-        estimates[part] = log_mean_exp(weights.double().view(-1, num_samples))
+        log_weights = source.log_joint(hidden) - sum(source.log_layers(hidden))
+        estimates[part] = log_mean_exp(log_weights.double().view(-1, num_samples))
     return estimates

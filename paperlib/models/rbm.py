@@ -5,10 +5,14 @@ eq. 1-6:
 
     E(v, h) = - v' W h - b' v - a' h,        p(v, h) = exp(-E(v, h)) / Z
 
-Given one layer, the units of the other are independent, so that one layer can be summed out in
-closed form and a Gibbs step updates a whole layer at once. The RAISE paper calls the visible biases
-`a` and the hidden biases `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the
-confusion.
+Given one layer, the units of the other are independent. One layer can therefore be summed out in
+closed form, which gives ln p*(v) (`log_unnormalized`), and a Gibbs step updates a whole layer at
+once. Only Z, which normalises them, needs an estimator or an enumeration of the smaller layer:
+`paperlib.estimators` has both.
+
+States are the last dimension of every argument, and any leading dimensions are a batch. The RAISE
+paper calls the visible biases `a` and the hidden biases `b`; the names in this code, `visible_bias`
+and `hidden_bias`, avoid the confusion.
 
 Used in chapter: restricted-boltzmann-machines.
 """
@@ -37,9 +41,9 @@ from paperlib.validation import ArrayLike, as_bits, as_float_tensor, as_means, p
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
-# Inputs to visible units that are made together, 8 MiB in float64, of a multiple of so many hidden
-# units, which are added up together.
+# Inputs of visible units that are computed at once when hidden units are flipped: 8 MiB in float64.
 _FLIPPED_INPUTS = 2**20
+# Hidden units are flipped in multiples of this number, since torch adds up that many sums together.
 _COLUMNS = 32
 # Floating-point types that each file format can hold.
 _NUMPY_FILE_TYPES = {
@@ -104,7 +108,8 @@ class RBM(TwoLayers, UnnormalizedModel):
         self.hidden_bias = parameter("hidden_bias", hidden_bias, [num_hidden], self.weights)
 
     def __repr__(self) -> str:
-        return f"RBM({self.num_visible} visible, {self.num_hidden} hidden, {self.dtype}, {self.device})"
+        sizes = f"{self.num_visible} visible, {self.num_hidden} hidden"
+        return f"RBM({sizes}, {self.dtype}, {self.device})"
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
@@ -118,20 +123,19 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """E(v, h) in nats, eq.
+        """E(v, h) in nats, eq. 1.
 
-        1; binary `v` [..., D] and `h` [..., M] broadcast over their leading dimensions.
+        Binary `v` [..., D] and `h` [..., M] broadcast over their leading dimensions.
         """
         v = self._visible(v)
         h = self._hidden(h)
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
-        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; binary `v` [..., D] gives [...] (eq.
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats, the numerator of eq. 2.
 
-        2, numerator).
-
-        It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
+        Binary `v` [..., D] gives [...]. It needs memory for two tensors [..., M], so pass many
+        vectors in parts (`v.split(5_000)`).
         """
         return self._log_unnormalized(self._visible(v))
 
@@ -143,7 +147,7 @@ class RBM(TwoLayers, UnnormalizedModel):
     def hidden_probs(self, v: ArrayLike) -> Tensor:
         """p(h_j = 1 | v), eq. 5; `v` [..., D], binary or means from 0 to 1, gives [..., M].
 
-        Of means it is the logistic function of the mean input, as mean field has it.
+        For means, it is the logistic function of the mean input, as in mean field.
         """
         return self._hidden_probs(as_means("v", v, self.weights, self.num_visible))
 
@@ -166,10 +170,10 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
-        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
+        """`log_unnormalized_hidden` of the M states that differ from `h` in one unit, in nats.
 
-        A flip changes the inputs of the visible units by one column of the weights, so that no
-        product is needed for each state.
+        Binary `h` [..., M] gives [..., M]. A flip changes the inputs of the visible units by one
+        column of the weights, so that no product is needed for each state.
         """
         h = self._hidden(h)
         flips = 1 - 2 * h
@@ -181,20 +185,21 @@ class RBM(TwoLayers, UnnormalizedModel):
         return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + log_sums
 
     def _flipped_sums(self, inputs: Tensor, flips: Tensor) -> Tensor:
-        """Sums over the visible units of states with one unit flipped, [n, M], from their inputs [n, D] and the changes [n, M]."""
+        """Sums of softplus of the inputs [n, D] after each of the flips [n, M], of 1 or -1."""
         columns = max(_COLUMNS, _FLIPPED_INPUTS // self.num_visible // _COLUMNS * _COLUMNS)
         rows = max(1, _FLIPPED_INPUTS // (min(columns, self.num_hidden) * self.num_visible))
-        # Without a last part of a single unit, whose sum would be rounded otherwise.
+        # A single last unit joins the slice before it, since its sum alone would be rounded
+        # in another way.
         firsts = range(0, max(1, self.num_hidden - 1), columns)
-        units = [slice(first, first + columns) for first in firsts[:-1]]
-        units.append(slice(firsts[-1], None))
+        slices = [slice(first, first + columns) for first in firsts[:-1]]
+        slices.append(slice(firsts[-1], None))
         # Written in place: small results between large blocks that come and go would leave holes.
         sums = torch.empty_like(flips)
-        parts = zip(sums.split(rows), inputs.split(rows), flips.split(rows), strict=True)
-        for some_sums, some_inputs, some_flips in parts:
-            for part in units:
-                changes = some_flips[:, part, None] * self.weights.T[part]
-                some_sums[:, part] = softplus(some_inputs[:, None] + changes).sum(-1)
+        blocks = zip(sums.split(rows), inputs.split(rows), flips.split(rows), strict=True)
+        for block_sums, block_inputs, block_flips in blocks:
+            for units in slices:
+                changes = block_flips[:, units, None] * self.weights.T[units]
+                block_sums[:, units] = softplus(block_inputs[:, None] + changes).sum(-1)
         return sums
 
     def transposed(self) -> RBM:
@@ -209,15 +214,16 @@ class RBM(TwoLayers, UnnormalizedModel):
         return self._visible_inputs(h).sigmoid_()
 
     def gibbs_step(self, v: ArrayLike, generator: torch.Generator | int) -> Tensor:
-        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); binary [..., D] to [..., D].
+        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h).
 
-        A seed begins anew at each call, so give a chain a generator.
+        Binary `v` [..., D] gives [..., D]. A seed begins anew at each call, so give a chain a
+        generator.
         """
         generator = resolve_generator(generator, self.device)
         return self._gibbs_step(self._visible(v), generator)
 
     def _gibbs_step(self, v: Tensor, generator: torch.Generator) -> Tensor:
-        """The same for the states of a chain, without a look at their values."""
+        """`gibbs_step` for the states of a chain, without checking their values."""
         h = bernoulli(self._hidden_probs(v), generator)
         return bernoulli(self._visible_probs(h), generator)
 
@@ -265,19 +271,19 @@ class RBM(TwoLayers, UnnormalizedModel):
             raise InputError(
                 f"metadata: expected none for a {path.suffix} file, got {len(metadata)} entries"
             )
-        held = _NUMPY_FILE_TYPES.get(path.suffix)
-        if held is None:
+        types = _NUMPY_FILE_TYPES.get(path.suffix)
+        if types is None:
             raise InputError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
-        if dtype not in (None, *held):
+        if dtype not in (None, *types):
             raise InputError(
-                f"dtype: expected one of {', '.join(map(str, held))} in a {path.suffix} file, "
+                f"dtype: expected one of {', '.join(map(str, types))} in a {path.suffix} file, "
                 f"got {dtype}"
             )
         tensors = as_stored(self.tensors(), dtype)
         names = self.tensor_names if path.suffix == ".npz" else _MATLAB_NAMES
-        arrays: dict[str, Any] = dict(
-            zip(names, (t.numpy() for t in tensors.values()), strict=True)
-        )
+        arrays: dict[str, Any] = {
+            name: tensor.numpy() for name, tensor in zip(names, tensors.values(), strict=True)
+        }
         with storage.atomic_path(path) as temporary:
             if path.suffix == ".npz":
                 np.savez(temporary, **arrays)
@@ -301,7 +307,10 @@ class RBM(TwoLayers, UnnormalizedModel):
 
 
 def in_double(rbm: RBM) -> RBM:
-    """An RBM in float64 for computations that change nothing: itself if it is, or else with a single copy of its parameters."""
+    """`rbm` in float64, for computations that change nothing.
+
+    An RBM that is in float64 already is returned itself; of another, a single copy is made.
+    """
     if rbm.dtype == torch.float64:
         return rbm
     # `to` copies twice: into the other type, and where the new model takes its parameters.

@@ -1,4 +1,9 @@
-"""What all models with a few named tensors as parameters share: type, device, checksum and files."""
+"""What models share whose parameters are a few named tensors: type, device, checksum and files.
+
+A model lists the names of its tensors and inherits the rest: `to`, `double` and `float` as of a
+module of torch, except that they return another model; `state_dict` and `load_state_dict`; `save`
+and `load`; and `checksum`, by which stored results name their model.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +28,12 @@ from paperlib.validation import as_float_tensor, require_shape
 
 
 class TensorModel:
-    """A model whose parameters are a few named tensors, all of one floating-point type and on one device.
+    """A model whose parameters are a few named tensors, all of one type and on one device.
 
-    A subclass lists them in `tensor_names`, in the order of its constructor's arguments, if it
-    takes no other arguments. A subclass such as DBN, with any number of layers, defines `tensors`
-    and `from_tensors` instead. Type, device, checksum and files follow from these. `called` is the
-    name of such a model in error messages.
+    A subclass whose constructor takes nothing but its parameters lists their names in
+    `tensor_names`, in that order. A subclass with any number of parameters, such as DBN, defines
+    `tensors` and `from_tensors` instead. Type, device, checksum and files follow from these.
+    `called` is the name of such a model in error messages.
     """
 
     called: ClassVar[str]
@@ -38,7 +43,8 @@ class TensorModel:
         """The parameters by name, as a file stores them."""
         if not self.tensor_names:
             raise TypeError(
-                f"expected the names of its parameters in {type(self).__name__}.tensor_names, got none"
+                "expected the names of its parameters in "
+                f"{type(self).__name__}.tensor_names, got none"
             )
         return {name: getattr(self, name) for name in self.tensor_names}
 
@@ -59,9 +65,10 @@ class TensorModel:
         return cls(*(tensors[name] for name in cls.tensor_names))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters by name, as a module of torch gives its own: for `torch.save`, and for other programs.
+        """The parameters by name, as `torch.nn.Module.state_dict` gives those of a module.
 
-        The tensors are those of the model and not copies, as with torch.
+        It is for `torch.save` and for other programs. The tensors are those of the model and not
+        copies, as with torch.
 
         Examples
         --------
@@ -72,9 +79,9 @@ class TensorModel:
         return self.tensors()
 
     def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
-        """Replace all parameters, in place as a module of torch does; the type and the device stay.
+        """Replace all parameters in place, as a module of torch does; the type and the device stay.
 
-        A path or an estimate that was made before is of the former parameters: make it anew.
+        A path or an estimate that was made before belongs to the former parameters: make it anew.
 
         Parameters
         ----------
@@ -152,10 +159,10 @@ class TensorModel:
                 f"dtype: expected torch.float32 or torch.float64, got {dtype}; half precision is "
                 "for files: save(path, dtype=torch.float16)"
             )
-        moved = {
+        tensors = {
             name: tensor.to(device=device, dtype=dtype) for name, tensor in self.tensors().items()
         }
-        return type(self).from_tensors(moved)
+        return type(self).from_tensors(tensors)
 
     def double(self) -> Self:
         """The same model in torch.float64."""
@@ -166,7 +173,7 @@ class TensorModel:
         return self.to(dtype=torch.float32)
 
     def checksum(self) -> str:
-        """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
+        """SHA-256 over shapes, type and values of the parameters, whatever the file format."""
         return tensors_checksum(self.tensors().values())
 
     def save(
@@ -231,24 +238,25 @@ class TensorModel:
 def _place_and_type(
     args: Sequence[object], device: torch.device | str | None, dtype: torch.dtype | None
 ) -> tuple[torch.device | None, torch.dtype | None]:
-    """The device and the type that the arguments of `TensorModel.to` name; None for what they leave as it is."""
-    places: list[object] = [device]
-    types: list[torch.dtype | None] = [dtype]
+    """The device and the type that the arguments of `TensorModel.to` name, or None for each."""
+    devices: list[object] = [] if device is None else [device]
+    dtypes: list[torch.dtype] = [] if dtype is None else [dtype]
     for arg in args:
+        if arg is None:
+            continue
         if isinstance(arg, Tensor):
-            places.append(arg.device)
-            types.append(arg.dtype)
+            devices.append(arg.device)
+            dtypes.append(arg.dtype)
         elif isinstance(arg, torch.dtype):
-            types.append(arg)
-        elif arg is None or isinstance(arg, torch.device | str | int):
-            places.append(arg)
+            dtypes.append(arg)
+        elif isinstance(arg, torch.device | str | int):
+            devices.append(arg)
         else:
             raise InputError(f"to: expected a device or a type, got {type(arg).__name__}")
-    places = [place for place in places if place is not None]
-    types = [each for each in types if each is not None]
-    if len(places) > 1 or len(types) > 1:
+    if len(devices) > 1 or len(dtypes) > 1:
         raise InputError(f"to: expected one device and one type at most, got {args}")
-    return (_present_device(places[0]) if places else None), (types[0] if types else None)
+    target = _present_device(devices[0]) if devices else None
+    return target, (dtypes[0] if dtypes else None)
 
 
 def _present_device(device: object) -> torch.device:

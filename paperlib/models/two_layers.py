@@ -1,4 +1,4 @@
-"""What models with weights between visible and hidden units share: how wide the layers are, and checks of their states."""
+"""What models with one layer of hidden units share: the widths, and checks of states."""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """What annealing, enumeration and `boltzmann_likelihood.evaluation` ask of a model.
 
-A new kind of model answers these questions.
+A new kind of model is a subclass of `UnnormalizedModel`. It has to say how many units its layers
+have, which model with two layers has the same ln Z, and what ln p*(v) is. That is enough where the
+hidden units can be summed out, as in an RBM. Where they cannot, ln p*(v) is an estimate, and the
+model also says from which distribution hidden units are proposed (`proposal`), which states of
+`annealed` go with a visible vector (`annealed_units`, `completed`), and which lower bound on
+ln p*(v) it has (`variational_bound`). `paperlib.models.dbm` is the shorter example of that kind.
 """
 
 from __future__ import annotations
@@ -32,8 +37,8 @@ class UnnormalizedModel(TensorModel, ABC):
     bound_is_proven : bool
         Whether `variational_bound` lies below ln p*(v) for certain, not only on average over draws.
     draws_once_for_raise : bool
-        Whether RAISE starts each chain from a single draw of hidden units, and so loses what few
-        draws lose.
+        Whether RAISE starts each chain from a single draw of hidden units, so that its estimate is
+        too low for the same reason as importance sampling with few draws.
     """
 
     bound_is_proven: ClassVar[bool] = True
@@ -60,7 +65,7 @@ class UnnormalizedModel(TensorModel, ABC):
 
     @abstractmethod
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
-        """ln p*(v) in nats, of a few rows."""
+        """ln p*(v) in nats of a few rows [N, D]; [N]."""
 
     @property
     def description(self) -> str:
@@ -96,12 +101,17 @@ class UnnormalizedModel(TensorModel, ABC):
         return self.num_units * 2.0**-53 * (self.sum_of_parameters + self.num_units)
 
     def distance_to(self, rounded: Self) -> float:
-        """How far ln p*(v) or ln Z of a rounded copy can be from this model's, in nats: no energy differs by more."""
+        """How far ln p*(v) or ln Z of a rounded copy can be from this model's, in nats.
+
+        This is the sum of all changes of parameters, and no energy changes by more.
+        """
         distance = 0.0
-        for own, other in zip(self.tensors().values(), rounded.tensors().values(), strict=True):
-            if own is not other:
-                difference = own.detach().to(torch.float64, copy=True).sub_(other.detach())
-                distance += difference.abs_().sum().item()
+        pairs = zip(self.tensors().values(), rounded.tensors().values(), strict=True)
+        for exact, approximate in pairs:
+            if exact is approximate:
+                continue
+            difference = exact.detach().to(torch.float64, copy=True).sub_(approximate.detach())
+            distance += difference.abs_().sum().item()
         return distance
 
     def variational_bound(
@@ -111,7 +121,10 @@ class UnnormalizedModel(TensorModel, ABC):
         return self.exact_log_unnormalized(rows)
 
     def proposal(self, rows: Tensor) -> Proposal:
-        """The distribution from which hidden units are proposed for rows [N, D], where ln p*(v) is an estimate."""
+        """The distribution of hidden units given rows [N, D] from which ln p*(v) is estimated.
+
+        Only models whose hidden units cannot be summed out have one.
+        """
         raise TypeError(f"expected a model with hidden layers to draw, got {self}")
 
     def annealed_units(self, rows: Tensor, generator: torch.Generator) -> Tensor:
@@ -119,7 +132,10 @@ class UnnormalizedModel(TensorModel, ABC):
         return rows
 
     def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
-        """Visible vectors and the layers that `proposal` draws, from units of `annealed` [N, n]: draws of the model, if these are."""
+        """Visible vectors and the layers that `proposal` draws, from units of `annealed` [N, n].
+
+        If the units are draws of `annealed`, the result is a draw of the model.
+        """
         raise TypeError(f"expected a model with hidden layers to draw, got {self}")
 
     def is_exact(self, num_rows: int) -> bool:
@@ -134,12 +150,15 @@ class UnnormalizedModel(TensorModel, ABC):
     def log_unnormalized_of(
         self, rows: Tensor, num_samples: int = 1, generator: torch.Generator | int | None = None
     ) -> Tensor:
-        """ln p*(v) of any number of rows [N, D], float64 [N] on the CPU, in nats; from so many draws each where it is an estimate."""
-        # Written in place: keeping small results between large blocks that come and go would leave
-        # gigabytes of holes in memory.
+        """ln p*(v) of any number of rows [N, D], float64 [N] on the CPU, in nats.
+
+        Where it is an estimate, it comes from `num_samples` draws for each row.
+        """
         if generator is not None:
             # Once, since all blocks together have one stream of random numbers.
             generator = resolve_generator(generator, self.device)
+        # Written in place: keeping small results between large blocks that come and go would leave
+        # gigabytes of holes in memory.
         result = torch.empty(len(rows), dtype=torch.float64)
         start = 0
         for block in blocks(rows):

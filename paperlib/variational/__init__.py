@@ -1,4 +1,19 @@
-"""Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
+"""Variational inference: posteriors, and ln Z, by maximising a lower bound.
+
+The bound holds for every distribution q of a family, and the best one approximates the posterior.
+
+- `evidence_lower_bound` is the bound itself, for models that can be enumerated.
+- `mean_field` maximises it for each vector on its own, over independent units. `map_codes` does so
+  over single points.
+- `Network` and `ascend` learn a function that gives q for every vector, `learn_ista` one that gives
+  the point.
+- `learn_sparse_coding`, `learn_dictionary` and `wake_sleep` learn the model as well.
+- `mean_field_log_z` and `tap_log_z` apply the idea to ln Z of an RBM.
+
+The models are in the modules `sparse_coding`, `sigmoid_belief_net` and `vae`. If unsure:
+`mean_field`, and an estimator of `paperlib.estimators` for ln Z, since these approximations are
+inaccurate for trained models.
+"""
 
 from paperlib.variational.elbo import evidence_lower_bound as evidence_lower_bound
 from paperlib.variational.elbo import factorial_log_probs as factorial_log_probs

@@ -6,9 +6,9 @@ It has three forms::
                    = E_q[ln p(v, h)] + H(q)                                           eq. 19.7
                    = E_q[ln p(v | h)] - KL(q || p(h))
 
-Equations are numbered as in Goodfellow, Bengio & Courville (2016). The second form needs neither ln
-p(v) nor the posterior and holds for every q, which is why it can be maximised where neither is
-known. If both are known, as for enumerated models, the three forms check each other.
+Equations are numbered as in Goodfellow, Bengio & Courville (2016). The second form needs neither
+ln p(v) nor the posterior and holds for every q, so it can be maximised where neither is known. If
+both are known, as for enumerated models, the three forms check each other.
 
 Distributions are given by the logarithms of their probabilities over the last dimension; minus
 infinity is a probability of zero. Used in chapter: inference-as-optimisation.

@@ -1,12 +1,12 @@
-"""Expectation maximisation for binary sparse coding, with the exact posterior or with mean field (sections 19.2 and 19.4.4).
+"""EM for binary sparse coding, with the exact posterior or with mean field.
 
-Both steps climb the same bound, the sum of L(v, theta, q) over the training vectors (eq. 19.8; Neal
-& Hinton's view of EM):
+See sections 19.2 and 19.4.4 of Goodfellow, Bengio & Courville (2016). Both steps climb the same
+bound, the sum of L(v, theta, q) over the training vectors (eq. 19.8; Neal & Hinton's view of EM):
 
-- E-step: q is the posterior, found by enumeration, or the best factorial q, found by `mean_field`.
-  The M-step needs only the means E[h] and the second moments E[h h'] of it.
+- E-step: q is the posterior, by enumeration, or the best factorial q, by `mean_field`. The M-step
+  needs only its means E[h] and second moments E[h h'].
 - M-step: the maximum over b, W and beta for this q, in closed form: the logits of the average
-  means, the least-squares weights and the residual variances.
+  means, the least-squares weights and the inverses of the residual variances.
 
 With the exact posterior the bound touches ln p(v) after every E-step, and EM climbs the likelihood.
 With mean field it climbs the bound, which also rises when the model makes its posterior easier to
@@ -81,14 +81,14 @@ def learn_sparse_coding(
 
 
 def _exact_moments(model: BinarySparseCoding, v: Tensor) -> tuple[Tensor, Tensor]:
-    """E[h] under the exact posterior of each vector, [N, M], and E[h h'] summed over them, [M, M]; `v` is [N, D]."""
+    """E[h] of the exact posteriors of `v` [N, D], [N, M], and the sum of their E[h h'], [M, M]."""
     posterior = model.log_joint_table(v).softmax(-1)
     states = all_states(model.num_hidden).to(posterior)
     return posterior @ states, states.T @ (posterior.sum(0)[:, None] * states)
 
 
 def _factorial_moments(means: Tensor) -> tuple[Tensor, Tensor]:
-    """The same under a factorial q with these means, [N, M]."""
+    """The same moments of factorial distributions with these means, [N, M]."""
     variances = (means * (1 - means)).sum(0)
     return means, means.T @ means + variances.diag()
 

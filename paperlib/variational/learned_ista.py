@@ -1,7 +1,7 @@
-"""ISTA for sparse coding, and the network that is ISTA with learned parameters (Gregor & LeCun 2010).
+"""ISTA for sparse coding, and LISTA, which learns its parameters (Gregor & LeCun 2010).
 
-ISTA is gradient descent on the quadratic part of the sparse coding energy, followed by a soft
-threshold:
+ISTA, the iterative shrinkage-thresholding algorithm, is gradient descent on the quadratic part of
+the sparse coding energy, followed by a soft threshold:
 
     h <- soft(h - W'(W h - v + b) / L, lambda / (beta L)),       L the largest eigenvalue of W'W
 
@@ -94,9 +94,9 @@ def ista(model: LaplaceSparseCoding, depth: int) -> ThresholdNetwork:
 def learn_ista(
     start: ThresholdNetwork, v: ArrayLike, codes: ArrayLike, num_steps: int, learning_rate: float
 ) -> ThresholdNetwork:
-    """LISTA: the network whose codes of `v` [N, D] are closest to the given ones [N, M].
+    """LISTA: the network whose codes of `v` [N, D] are closest to `codes` [N, M].
 
-    Fitted by least squares, with gradient descent from `start`.
+    It is fitted by least squares, with Adam from `start` on.
 
     Examples
     --------

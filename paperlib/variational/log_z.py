@@ -1,12 +1,13 @@
-"""ln Z of an RBM from the means of single units: naive mean field, and the Thouless-Anderson-Palmer (TAP) corrections to it.
+"""ln Z of an RBM from the means of single units: naive mean field, and TAP.
 
 Neither samples or follows a path. Each replaces the model's distribution by something with few
 parameters, and evaluates a free energy there. Section 6 of Salakhutdinov & Murray (2008) names them
 among the alternatives to AIS, and says that they are inaccurate.
 
-*TAP* corrects mean field for how units respond to each other. With the means held fixed, the free
-energy is expanded in the weights (Plefka 1982; Georges & Yedidia 1991). For two layers of units in
-{0, 1}, with means m, variances s = m (1 - m) and third central moments k = m (1 - m) (1 - 2 m),
+*TAP* (Thouless, Anderson & Palmer) corrects mean field for how units respond to each other. With
+the means held fixed, the free energy is expanded in the weights (Plefka 1982; Georges & Yedidia
+1991). For two layers of units in {0, 1}, with means m, variances s = m (1 - m) and third central
+moments k = m (1 - m) (1 - 2 m),
 
     ln Z = entropies + b' m_v + a' m_h + m_v' W m_h + 1/2 s_v' W^2 s_h + 1/6 k_v' W^3 k_h + ...,
 
@@ -33,8 +34,7 @@ from paperlib.validation import is_number, require_count
 
 _Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
 
-# Number of mean-field optima from which the other approximations start, in addition to means of one
-# half.
+# Mean-field optima from which the other approximations start, beside means of one half.
 _OPTIMA_AS_STARTS = 3
 # Share of the old means in the new ones.
 _DAMPING = 0.9
@@ -198,12 +198,26 @@ def best_fixed_point(
     max_iterations: int,
     tolerance: float,
 ) -> LogZApproximation:
-    """The best fixed point of two updates that take turns, each from the old values and those of the other side.
+    """The best fixed point of two updates that take turns.
 
-    `damping` is the share of the old values in the new ones. Starts, [N, ...], move together, each
-    until its own updates without damping change nothing by more than the tolerance. `evaluate`
-    gives ln Z [N] and the means of both layers. Without a fixed point, the start that came nearest
-    to one is returned.
+    Parameters
+    ----------
+    first, second : Tensor, shapes [N, ...]
+        The values from which N iterations start, side by side.
+    update_first, update_second : callable
+        New values of one side from its old values and those of the other.
+    evaluate : callable
+        ln Z, [N], and the means of the visible and of the hidden units, from both sides' values.
+    damping : float
+        Share of the old values in the new ones.
+    max_iterations, tolerance
+        An iteration ends when its updates without damping change nothing by more than `tolerance`.
+
+    Returns
+    -------
+    LogZApproximation
+        For the fixed point with the largest value; without any, for the start that came nearest to
+        one.
     """
     require_tolerance(tolerance)
     first = first.clone()
@@ -212,22 +226,26 @@ def best_fixed_point(
     iterations = torch.zeros_like(moving)
     residuals = first.new_full((len(first),), torch.inf)
     for _ in range(require_count("max_iterations", max_iterations)):
-        one = first[moving]
-        other = second[moving]
-        wanted_one = update_first(one, other)
-        first[moving] = torch.lerp(wanted_one, one, damping)
-        wanted_other = update_second(other, first[moving])
-        second[moving] = torch.lerp(wanted_other, other, damping)
-        changes = [(wanted_one - one).abs(), (wanted_other - other).abs()]
-        residuals[moving] = torch.maximum(*(change.flatten(1).amax(1) for change in changes))
+        old_first = first[moving]
+        old_second = second[moving]
+        new_first = update_first(old_first, old_second)
+        first[moving] = torch.lerp(new_first, old_first, damping)
+        new_second = update_second(old_second, first[moving])
+        second[moving] = torch.lerp(new_second, old_second, damping)
+        residuals[moving] = torch.maximum(
+            (new_first - old_first).abs().flatten(1).amax(1),
+            (new_second - old_second).abs().flatten(1).amax(1),
+        )
         iterations[moving] += 1
         moving = moving[residuals[moving] > tolerance]
         if len(moving) == 0:
             break
     values, visible_means, hidden_means = evaluate(first, second)
     converged = residuals <= tolerance
-    reached = torch.where(converged, values, -torch.inf)
-    best = reached.argmax() if bool(converged.any()) else residuals.argmin()
+    if bool(converged.any()):
+        best = torch.where(converged, values, -torch.inf).argmax()
+    else:
+        best = residuals.argmin()
     return LogZApproximation(
         values[best].item(),
         "approximation",
@@ -239,7 +257,7 @@ def best_fixed_point(
 
 
 def _expansion(model: RBM, visible: Tensor, hidden: Tensor) -> Tensor:
-    """The expansion itself at means [N, D] and [N, M]: [N]."""
+    """The expansion of ln Z to second order at means [N, D] and [N, M], in nats; [N]."""
     entropies = sum(
         (torch.special.entr(m) + torch.special.entr(1 - m)).sum(1) for m in (visible, hidden)
     )
@@ -252,7 +270,10 @@ def _expansion(model: RBM, visible: Tensor, hidden: Tensor) -> Tensor:
 def _update(
     means: Tensor, others: Tensor, bias: Tensor, weights: Tensor, squares: Tensor
 ) -> Tensor:
-    """Means at which the derivative with respect to this layer's means is zero, with means on the right side held fixed."""
+    """New means of a layer, [N, n], at which the derivative by them is zero.
+
+    They follow from its old `means` [N, n], and from those of the other layer, `others` [N, m].
+    """
     correction = (0.5 - means) * (_variance(others) @ squares)
     return torch.sigmoid(bias + others @ weights + correction)
 

@@ -1,8 +1,9 @@
-"""MAP inference and learning of sparse coding: minimise the energy over codes and dictionary in turn (section 19.3).
+"""MAP inference and learning of sparse coding: the energy is minimised over codes and dictionary.
 
-If q is a point mass at h, the evidence lower bound is ln p(v, h) up to a constant, so maximising it
-over q is MAP inference and maximising it over W is regression on the codes. Both problems are
-convex, and both are solved here one coordinate at a time:
+The two take turns, as in section 19.3 of Goodfellow, Bengio & Courville (2016). If q is a point
+mass at h, the evidence lower bound is ln p(v, h) up to a constant, so maximising it over q is MAP
+inference and maximising it over W is regression on the codes. Both problems are convex, and both
+are solved here one coordinate at a time:
 
 - Code i, with all others fixed: the residual r = v - b - sum_{j != i} W_j h_j contributes W_i' r,
   and the absolute value in the energy pulls this towards zero by lambda / beta: h_i = soft(W_i' r,
@@ -90,10 +91,8 @@ def map_codes(
         before = codes.clone()
         for unit in range(model.num_hidden):
             explained = codes @ gram[:, unit] - codes[:, unit] * squares[unit]
-            codes[:, unit] = (
-                torch.nn.functional.softshrink(bottom_up[:, unit] - explained, threshold)
-                / squares[unit]
-            )
+            residual = bottom_up[:, unit] - explained
+            codes[:, unit] = torch.nn.functional.softshrink(residual, threshold) / squares[unit]
         if (codes - before).abs().max() <= tolerance:
             break
     return codes
@@ -103,7 +102,9 @@ def map_codes(
 def learn_dictionary(
     v: ArrayLike, num_hidden: int, rate: float, precision: float, num_rounds: int, seed: int
 ) -> tuple[LaplaceSparseCoding, Tensor, list[float]]:
-    """Sparse coding learned by alternating minimisation of the energy, with random visible vectors as initial columns.
+    """Sparse coding learned by minimising the energy over codes and dictionary in turn.
+
+    The initial columns are random visible vectors.
 
     Parameters
     ----------
@@ -152,8 +153,8 @@ def learn_dictionary(
         raise InputError(
             f"v: expected at least {num_hidden} vectors to start columns from, got {len(usable)}"
         )
-    chosen = torch.randperm(len(usable), generator=seeded_generator(seed))[:num_hidden]
-    columns = usable[chosen].T
+    order = torch.randperm(len(usable), generator=seeded_generator(seed))
+    columns = usable[order[:num_hidden]].T
     model = LaplaceSparseCoding(columns / columns.norm(dim=0), mean, rate, precision)
     codes: Tensor | None = None
     energies: list[float] = []
@@ -169,9 +170,9 @@ def learn_dictionary(
 def _improve_dictionary(
     model: LaplaceSparseCoding, v: Tensor, codes: Tensor
 ) -> LaplaceSparseCoding:
-    """The model with each column in turn set to its optimum of length at most 1, given `v` [N, D] and `codes` [N, M].
+    """The model with each column in turn at its optimum of length at most 1.
 
-    Columns that no code uses stay as they are.
+    `v` is [N, D] and `codes` are [N, M]. Columns that no code uses stay as they are.
     """
     weights = model.weights.clone()
     residual = v - model.visible_bias - codes @ weights.T

@@ -1,10 +1,10 @@
-"""Mean field for binary sparse coding: the best factorial q, by fixed-point equations (section 19.4.1 of Goodfellow et al. 2016).
+"""Mean field for binary sparse coding: the best factorial q, by fixed-point equations.
 
-q(h | v) = prod_i q(h_i | v) has one number per hidden unit, its mean m_i. The evidence lower bound
-(eq. 19.36) is concave in each m_i alone, with its maximum where
+This is section 19.4.1 of Goodfellow, Bengio & Courville (2016). q(h | v) = prod_i q(h_i | v) has
+one number per hidden unit, its mean m_i. The evidence lower bound (eq. 19.36) is concave in each
+m_i alone, with its maximum where (eq. 19.44 and 19.45)
 
-    m_i = s(b_i + (v - sum_{j != i} W_j m_j)' beta W_i - W_i' beta W_i / 2)                (19.45 or
-    19.44):
+    m_i = s(b_i + (v - sum_{j != i} W_j m_j)' beta W_i - W_i' beta W_i / 2):
 
 each unit encodes what the others have left over. There are two ways to use it:
 
@@ -95,7 +95,9 @@ def mean_field(
     Parameters
     ----------
     model : BinarySparseCoding
+        The model.
     v : array or Tensor, shape [N, D]
+        Visible vectors.
     start : array or Tensor, shape [N, M], optional
         Initial means; by default those of the prior.
     max_sweeps : int
@@ -180,10 +182,10 @@ def block_mean_field(
 
 
 def largest_stable_step(model: BinarySparseCoding, means: Tensor) -> Tensor:
-    """The step below which damped block updates are attracted to the fixed point `means`; [..., M] gives [...].
+    """The step below which damped block updates are attracted to the fixed point `means`.
 
-    It holds at maxima of the bound; at other fixed points no step is small enough. Values above 1
-    mean that no damping is needed.
+    `means` [..., M] give [...]. It holds at maxima of the bound; at other fixed points no step is
+    small enough. Values above 1 mean that no damping is needed.
 
     Examples
     --------

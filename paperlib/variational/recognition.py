@@ -1,12 +1,13 @@
-"""Recognition networks: inference as a function of v, learned once for all v (section 19.5 of Goodfellow et al. 2016).
+"""Recognition networks: inference as a function of v, learned once for all v.
 
-Mean field solves an optimisation problem for every v. A recognition network maps v to the solution,
-or to a guess at it, in one pass; its parameters are shared by all v ("amortised" inference). The
-gap between the bound and ln p(v) then has two parts: the gap of the best q in the family, and the
-gap between the network and that best q.
+This is section 19.5 of Goodfellow, Bengio & Courville (2016). Mean field solves an optimisation
+problem for every v. A recognition network maps v to the solution, or to a guess at it, in one pass;
+its parameters are shared by all v ("amortised" inference). The gap between the bound and ln p(v)
+then has two parts: the gap of the best q in the family, and the gap between the network and that
+best q.
 
-`Network` is the plain feed-forward network used for all recognition models here, and `ascend` the
-plain Adam used for all objectives. Used in chapter: learned-inference.
+`Network` is the plain feed-forward network that recognition models here use, and `ascend` the plain
+Adam by which every objective is maximised. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Network:
         return [*self.weights, *self.biases]
 
     def __call__(self, inputs: ArrayLike) -> Tensor:
-        """Outputs, [..., widths[-1]], for inputs [..., widths[0]]; for binary units these are logits."""
+        """Outputs, [..., widths[-1]], for inputs [..., widths[0]]; logits for binary units."""
         values = as_states("inputs", inputs, self.weights[0], self.widths[0])
         for layer, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             values = (torch.tanh(values) if layer else values) @ weights + bias

@@ -59,7 +59,7 @@ class SigmoidBeliefNet(TwoLayers):
         self.hidden_bias = parameter("hidden_bias", hidden_bias, [num_hidden], self.weights)
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """ln p(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        """ln p(v, h) in nats; leading dimensions of `v` [..., D] and `h` [..., M] broadcast."""
         v = as_bits("v", v, self.weights, self.num_visible)
         h = as_bits("h", h, self.weights, self.num_hidden)
         logits = h @ self.weights.T + self.visible_bias
@@ -80,8 +80,7 @@ class SigmoidBeliefNet(TwoLayers):
         v = as_state_rows("v", v, self.weights, self.num_visible)
         states = all_states(self.num_hidden).to(self.weights)
         logits = states @ self.weights.T + self.visible_bias
-        # One matrix product for all pairs; the part that does not depend on v is computed once per
-        # state.
+        # One matrix product for all pairs; what does not depend on v is computed once per state.
         by_state = bernoulli_log_prob(states, self.hidden_bias) - softplus(logits).sum(-1)
         return v @ logits.T + by_state
 
@@ -90,7 +89,7 @@ class SigmoidBeliefNet(TwoLayers):
         return self.log_joint_table(v).logsumexp(-1)
 
     def sample(self, num_samples: int, generator: torch.Generator | int) -> tuple[Tensor, Tensor]:
-        """Independent draws of v, [num_samples, D], and of the h that made them, [num_samples, M]."""
+        """Independent draws of v, [num_samples, D], and the h of each, [num_samples, M]."""
         count = require_count("num_samples", num_samples)
         generator = resolve_generator(generator, self.weights.device)
         h = bernoulli(torch.sigmoid(self.hidden_bias).expand(count, -1), generator)

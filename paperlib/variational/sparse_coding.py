@@ -1,11 +1,13 @@
 """Sparse coding: a visible vector is a sum of a few columns of a dictionary, plus Gaussian noise.
 
-Two directed models that share eq. 19.15 of Goodfellow, Bengio & Courville (2016) and differ in the
-prior of the code h::
+Two directed models share eq. 19.15 of Goodfellow, Bengio & Courville (2016) and differ in the prior
+of the code h. Binary sparse coding is eq. 19.19 and 19.20,
 
-    binary:   p(h_i = 1) = s(b_i),  h in {0, 1}^M        p(v | h) = N(v; W h, diag(1 / beta))
-    eq. 19.19 and 19.20 Laplace:  p(h_i) = (lambda / 2) exp(-lambda abs(h_i))   p(v | h) = N(v; W h
-    + b, I / beta)          eq. 19.14 and 19.15
+    p(h_i = 1) = s(b_i),  h in {0, 1}^M,            p(v | h) = N(v; W h, diag(1 / beta)),
+
+and sparse coding with a Laplace prior eq. 19.14 and 19.15,
+
+    p(h_i) = (lambda / 2) exp(-lambda abs(h_i)),    p(v | h) = N(v; W h + b, I / beta).
 
 Drawing from either is easy, and so is computing p(v, h). The posterior p(h | v) is not: all units
 of h are parents of the same visible units, so that observing v couples every pair of them by -W_i'
@@ -70,11 +72,14 @@ class BinarySparseCoding(TwoLayers):
 
     @property
     def couplings(self) -> Tensor:
-        """W' beta W, [M, M]; off-diagonal entries say how strongly two units inhibit each other once v is known."""
+        """W' beta W, [M, M].
+
+        Off-diagonal entries say how strongly two units inhibit each other once v is known.
+        """
         return self.weights.T @ (self.precision[:, None] * self.weights)
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """ln p(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        """ln p(v, h) in nats; leading dimensions of `v` [..., D] and `h` [..., M] broadcast."""
         h = self._hidden(h)
         return bernoulli_log_prob(h, self.hidden_bias) + self.log_likelihood(v, h)
 
@@ -105,13 +110,11 @@ class BinarySparseCoding(TwoLayers):
         return self.log_joint_table(v).logsumexp(-1)
 
     def lower_bound(self, v: ArrayLike, means: ArrayLike) -> Tensor:
-        """The evidence lower bound of a factorial q with these means, eq.
+        """The evidence lower bound of a factorial q with these means, eq. 19.36, in nats.
 
-        19.36; [..., D] and [..., M] give [...].
-
-        The last term of eq. 19.36 is the expected square of v - W h: the square of its mean, v - W
-        m, plus the variances W_ij^2 m_j (1 - m_j). Means of exactly 0 or 1 are allowed; their
-        entropy is zero.
+        `v` [..., D] and `means` [..., M] give [...]. The last term of eq. 19.36 is the expected
+        square of v - W h: the square of its mean, v - W m, plus the variances W_ij^2 m_j (1 - m_j).
+        Means of exactly 0 or 1 are allowed; their entropy is zero.
         """
         means = as_states("means", means, self.weights, self.num_hidden)
         entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
@@ -120,23 +123,23 @@ class BinarySparseCoding(TwoLayers):
         return prior + entropy + self.log_likelihood(v, means) - 0.5 * spread
 
     def conditional_logits(self, v: ArrayLike, others: ArrayLike) -> Tensor:
-        """The argument of the sigmoid in eq.
+        """The argument of the sigmoid in eq. 19.44 for every unit, given the others; [..., M].
 
-        19.44, for every unit given the values `others` [..., M] of all the others.
-
-        With binary values, it is the logit of p(h_i = 1) given v and all other units, which Gibbs
-        sampling needs; with means, it is the logit of the mean-field fixed point. Entry i does not
-        depend on entry i of `others`.
+        `others` [..., M] are the values of all units, and `v` is [..., D]. With binary values, it
+        is the logit of p(h_i = 1) given v and all other units, which Gibbs sampling needs; with
+        means, it is the logit of the mean-field fixed point. Entry i does not depend on entry i of
+        `others`.
         """
         v = self._visible(v)
         others = as_states("others", others, self.weights, self.num_hidden)
         couplings = self.couplings
-        own = couplings.diagonal()
+        diagonal = couplings.diagonal()
         bottom_up = v @ (self.precision[:, None] * self.weights)
-        return self.hidden_bias + bottom_up - 0.5 * own - others @ couplings + others * own
+        inhibition = others @ couplings
+        return self.hidden_bias + bottom_up - 0.5 * diagonal - inhibition + others * diagonal
 
     def sample(self, num_samples: int, generator: torch.Generator | int) -> tuple[Tensor, Tensor]:
-        """Independent draws of v, [num_samples, D], and of the h that made them, [num_samples, M]."""
+        """Independent draws of v, [num_samples, D], and the h of each, [num_samples, M]."""
         count = require_count("num_samples", num_samples)
         generator = resolve_generator(generator, self.weights.device)
         h = bernoulli(torch.sigmoid(self.hidden_bias).expand(count, -1), generator)
@@ -191,9 +194,10 @@ class LaplaceSparseCoding(TwoLayers):
         self.precision = precision
 
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """lambda sum_i abs(h_i) + (beta / 2) norm(v - W h - b)^2 in nats; `v` [..., D] and `h` [..., M] broadcast.
+        """lambda sum_i abs(h_i) + (beta / 2) norm(v - W h - b)^2 in nats.
 
-        Summed over a data set this is eq. 19.16, in which lambda = 1, beta = 2 and b = 0.
+        The leading dimensions of `v` [..., D] and `h` [..., M] broadcast. Summed over a data set
+        this is eq. 19.16, in which lambda = 1, beta = 2 and b = 0.
         """
         v = self._visible(v)
         h = self._hidden(h)
@@ -201,7 +205,10 @@ class LaplaceSparseCoding(TwoLayers):
         return self.rate * h.abs().sum(-1) + 0.5 * self.precision * residual.square().sum(-1)
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """ln p(v, h), the logarithm of a density: minus the energy, plus the constant that makes it integrate to 1."""
+        """ln p(v, h), the logarithm of a density.
+
+        It is minus the energy, plus the constant that makes the density integrate to 1.
+        """
         return (
             self.num_hidden * math.log(self.rate / 2)
             + 0.5 * self.num_visible * math.log(self.precision / (2 * math.pi))

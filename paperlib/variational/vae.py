@@ -1,9 +1,10 @@
-"""The variational autoencoder with Bernoulli pixels (Kingma & Welling 2014; Rezende et al.
+"""The variational autoencoder with Bernoulli pixels, and three ways to evaluate ln p(v).
 
-2014), and three ways to evaluate ln p(v).
+The model and its recognition network are those of Kingma & Welling (2014) and Rezende et al.
+(2014):
 
-    p(z) = N(z; 0, I),     p(v | z) = prod_d Bernoulli(v_d; s(decoder(z)_d)),     q(z | v) = N(z;
-    mean(v), diag(width(v)^2))
+    p(z) = N(z; 0, I),     p(v | z) = prod_d Bernoulli(v_d; s(decoder(z)_d)),
+    q(z | v) = N(z; mean(v), diag(width(v)^2)).
 
 - `log_weights` draws z from q and gives ln w = ln p(v, z) - ln q(z | v).
 - E[ln w] is the evidence lower bound; with z = mean + width * noise, autograd can differentiate
@@ -30,7 +31,9 @@ from paperlib.variational.recognition import Network, ascend
 
 
 class VAE:
-    """A decoder (the model) and an encoder (its recognition network), both with one tanh layer, in float64.
+    """A decoder, the model, and an encoder, its recognition network, in float64.
+
+    Both have one tanh layer.
 
     Parameters
     ----------
@@ -66,7 +69,10 @@ class VAE:
         return mean, log_width
 
     def log_joint(self, v: ArrayLike, z: Tensor) -> Tensor:
-        """ln p(v, z) in nats; `v` [..., D] and `z` [..., num_latent] broadcast over their leading dimensions."""
+        """ln p(v, z) in nats.
+
+        The leading dimensions of `v` [..., D] and `z` [..., num_latent] broadcast.
+        """
         v = as_bits("v", v, self.decoder.weights[0], self.num_visible)
         return _log_normal(z, 0, torch.zeros(())) + bernoulli_log_prob(v, self.decoder(z))
 
@@ -93,7 +99,10 @@ class VAE:
     def lower_bound(
         self, v: ArrayLike, num_samples: int, generator: torch.Generator | int
     ) -> Tensor:
-        """An unbiased estimate of the evidence lower bound, [N], with KL(q || p(z)) in closed form."""
+        """An unbiased estimate of the evidence lower bound of `v` [N, D], in nats; [N].
+
+        KL(q || p(z)) enters in closed form.
+        """
         v = as_bits("v", v, self.decoder.weights[0], self.num_visible)
         mean, log_width = self.posterior(v)
         generator = resolve_generator(generator)
@@ -115,11 +124,11 @@ class VAE:
         with torch.no_grad():
             logits = self.decoder(z)
             log_prior = _log_normal(z, 0, torch.zeros(())) - softplus(logits).sum(-1)
-            blocks = v.split(100)
-            return torch.cat([(b @ logits.T + log_prior).logsumexp(-1) for b in blocks]) + log_cell
+            log_sums = [(block @ logits.T + log_prior).logsumexp(-1) for block in v.split(100)]
+            return torch.cat(log_sums) + log_cell
 
     def grid(self, half_width: float, points: int) -> tuple[Tensor, float]:
-        """Midpoints of a grid, [points^num_latent, num_latent], and the logarithm of the volume of a cell."""
+        """Midpoints of a grid, [points^num_latent, num_latent], and ln of the volume of a cell."""
         if self.num_latent > 2:
             raise InputError(f"model: expected one or two latent dimensions, got {self.num_latent}")
         step = 2 * half_width / require_count("points", points)
@@ -136,14 +145,15 @@ def train_vae(
     batch_size: int = 100,
     learning_rate: float = 5e-3,
 ) -> list[float]:
-    """Maximise the bound of `v` [N, D] over the parameters of both networks; returns the bounds on the way.
+    """Maximise the bound of `v` [N, D] over the parameters of both networks, in place.
 
-    Uses Adam on random batches.
+    Uses Adam on random batches, and returns the bound at each step.
 
     Examples
     --------
     >>> generator = torch.Generator().manual_seed(0)
-    >>> vae, v = VAE(4, 2, 8, generator), torch.tensor([[1.0, 1.0, 0.0, 0.0]]).repeat(50, 1)
+    >>> vae = VAE(4, 2, 8, generator)
+    >>> v = torch.tensor([[1.0, 1.0, 0.0, 0.0]]).repeat(50, 1)
     >>> bounds = train_vae(vae, v, 100, generator, learning_rate=0.02)
     >>> bounds[-1] > bounds[0]
     True

@@ -1,6 +1,11 @@
-"""Wake-sleep learning of a sigmoid belief net and its recognition network (Hinton, Dayan, Frey & Neal 1995).
+"""Wake-sleep learning of a sigmoid belief net and its recognition network.
 
-    q(h_i = 1 | v) = s(c_i + sum_d v_d R_di)
+The algorithm is that of Hinton, Dayan, Frey & Neal (1995). Here the recognition network has one
+affine layer,
+
+    q(h_i = 1 | v) = s(c_i + sum_d v_d R_di),
+
+and learning alternates two steps:
 
 - Wake: v is drawn from the data and h from q(h | v), followed by one step up the gradient of ln
   p(v, h) in the model's parameters. On average this is a step up the evidence lower bound with the

@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         "an autocorrelation time that is one too large",
         "02",
-        "mcmc/diagnostics.py: return max(2 * neighbours[:kept].sum().item()« - 1→», 1 / len(correlations))",
+        "mcmc/diagnostics.py: return max(2 * neighbours[:cutoff].sum().item()« - 1→», 1 / len(correlations))",
         "block",
     ),
     Mutant(
@@ -83,7 +83,8 @@ MUTANTS = [
     Mutant(
         "CD's learning rate larger by a tenth",
         "07",
-        "learning/contrastive_divergence.py: step, negative_step = «→1.1 * »rate / len(batch), «→1.1 * »rate / len(visible)",
+        "learning/contrastive_divergence.py: step = «→1.1 * »rate / len(batch)\n"
+        "    negative_step = «→1.1 * »rate / len(visible)",
         "CD-1",
     ),
     Mutant(
