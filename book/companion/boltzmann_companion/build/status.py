@@ -121,8 +121,8 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | other numbers | 56 |  |
     """
     rows = []
-    of_chapters = [record for record in records if "chapter" in record["provenance"]]
-    for record in sorted(of_chapters, key=lambda record: (record["name"], record["profile"])):
+    chapter_records = [record for record in records if "chapter" in record["provenance"]]
+    for record in sorted(chapter_records, key=lambda record: (record["name"], record["profile"])):
         provenance = record["provenance"]
         again = provenance.get("again", {})
         shards = provenance.get("shards") or {}
