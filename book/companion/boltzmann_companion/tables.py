@@ -186,9 +186,8 @@ class Record(dict[str, Any]):
         **values
             Only rows with these values are taken, for example `steps=100`.
         """
-        if rows is None:
-            rows = self["rows"]
-        return Record(self, rows=[row for row in rows if values.items() <= row.items()])
+        candidates: Iterable[Mapping[str, Any]] = self["rows"] if rows is None else rows
+        return Record(self, rows=[row for row in candidates if values.items() <= row.items()])
 
     def view(self, which: str | None = None, *, transpose: bool = False) -> Table:
         """The table of this name, or the first or only one.
