@@ -18,7 +18,6 @@ from sphinx import addnodes
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from boltzmann_companion.build import chapter_pages
 from boltzmann_companion.build.extension import EXECUTED, mark_columns, prose_of
 from boltzmann_companion.build.repository import _describe_book, _footer, _with_repository
 from boltzmann_companion.build.status import claims_checked, status_table
@@ -548,14 +547,3 @@ def test_a_changed_glossary_changes_the_index(tmp_path):
     assert "mode" not in {term for _, term, *_ in entries["book/04-chapter"]}
     assert {term for _, term, *_ in entries["book/08-other"]} == {"gap", "mode"}
     assert {"book/04-chapter", "book/08-other", "book/glossary"} == set(written)
-
-
-def test_a_notebook_is_read_once_in_a_build(monkeypatch):
-    read = []
-    monkeypatch.setattr(chapter_pages, "copy_for_the_book", lambda *which: read.append(which))
-    chapter_pages.shown_notebook.cache_clear()
-    chapter = ROOT / "book" / "05-exact-partition-functions.ipynb"
-    for _ in range(2):  # by its page, and by the page with the status of all
-        chapter_pages.shown_notebook(chapter, "digits")
-    assert read == [(chapter, "digits")]
-    chapter_pages.shown_notebook.cache_clear()

@@ -43,7 +43,7 @@ import paperlib.mcmc
 import paperlib.models
 import paperlib.variational
 from boltzmann_companion.build.runner import clean_notebook
-from boltzmann_companion.claims.checks import answers
+from boltzmann_companion.claims.checks import answers_of
 from boltzmann_companion.claims.conclusions import CONCLUSIONS
 from boltzmann_companion.published import load_published
 from paperlib.models import RBM
@@ -299,7 +299,7 @@ def test_cells_of_checks_fold_and_print_claims(path):
         if "checks" in cell.metadata.get("tags", []):
             assert "hide-cell" in cell.metadata.tags
             assert {output.output_type for output in cell.outputs} == {"stream"}
-            assert set(answers("".join(output.text for output in cell.outputs))) == {"yes"}
+            assert set(answers_of(cell.outputs)) == {"yes"}
 
 
 RECORDS = [json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json")]

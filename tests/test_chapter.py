@@ -619,7 +619,7 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
         "**Table tab-01-means.** Their means.",
     ]
     shown.clear()
-    monkeypatch.setitem(jupyter._OWN, "chains", 3)
+    monkeypatch.setitem(jupyter._OWN_PARAMETERS, "chains", 3)
     after(mystnb={"figure": {"caption": "Two chains.", "name": "fig-01-chains"}})
     assert shown == ["**Figure fig-01-chains.** Two chains. **With your settings**, `chains = 3`."]
 

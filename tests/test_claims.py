@@ -28,7 +28,7 @@ UNDEFINED = (ArithmeticError, AssertionError, LookupError, StopIteration, TypeEr
 
 def answers(claim, stored):
     """Each sentence, with whether it holds."""
-    return [(each.claim, bool(each.holds)) for each in claim.found(stored)]
+    return [(each.claim, bool(each.holds)) for each in claim.checks(stored)]
 
 
 def read_by(claim):
@@ -82,7 +82,7 @@ def changed(value, change):
 
 @pytest.mark.parametrize("claim", STORED, ids=name_of)
 def test_claims_hold(claim):
-    checks = list(claim.found(GIVEN))
+    checks = list(claim.checks(GIVEN))
     assert checks
     assert [each.claim for each in checks if each.answer != "yes"] == []
 

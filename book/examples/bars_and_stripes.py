@@ -1,4 +1,4 @@
-"""A new data set: images whose rows, or columns, are of one shade each."""
+"""A new data set: images with rows, or with columns, of one shade each."""
 
 import torch
 

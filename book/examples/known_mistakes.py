@@ -1,4 +1,4 @@
-"""Estimators of ln Z as they should be, and with mistakes of programs."""
+"""Estimators of ln Z, right and with mistakes of public programs."""
 
 from __future__ import annotations
 
@@ -83,13 +83,17 @@ def tempering(rbm: RBM, mistake: str = "", num_replicas: int = 100) -> float:
             y = v[:, k + 1]
             log_accept = log_ratio(x, low, high) - log_ratio(y, low, high)
             if mistake == "swaps by the free energy at 1":
-                # minus the free energies; ln f at beta is not beta ln f at 1
+                # these are minus the free energies, and ln f at beta is not
+                # beta times ln f at 1
                 one = betas[-1]
                 difference = log_f(rbm, x, one, one) - log_f(rbm, y, one, one)
                 log_accept = (high - low) * difference
             accepted = draw(log_accept.exp().clamp(max=1), generator)[:, None]
-            v[:, k] = x.lerp(y, accepted)
-            v[:, k + 1] = y.lerp(x, accepted)
+            # both before v changes, of which x and y are views
+            new_x = x.lerp(y, accepted)
+            new_y = y.lerp(x, accepted)
+            v[:, k] = new_x
+            v[:, k + 1] = new_y
         if step >= 400:
             up = log_ratio(v[:, :-1], betas[:-1], betas[1:])
             ratios.append([up, -log_ratio(v[:, 1:], betas[:-1], betas[1:])])
@@ -122,7 +126,7 @@ def main() -> None:
             f"- AIS {mistake or 'as it should be'}: "
             f"ln Z = {estimate.log_z:.2f}, "
             f"{estimate.effective_sample_size:.0f} of 500 chains effective\n"
-            f"  {told(digits, images, estimate.log_z)}"
+            f"  {audit_line(digits, images, estimate.log_z)}"
         )
     modes = two_modes()
     v = exact_hidden_samples(modes, 100, seeded_generator(0))[0]
@@ -131,14 +135,14 @@ def main() -> None:
         log_z = tempering(modes, mistake)
         print(
             f"- tempering {mistake or 'as it should be'}: ln Z = {log_z:.2f}\n"
-            f"  {told(modes, v, log_z)}"
+            f"  {audit_line(modes, v, log_z)}"
         )
 
 
-def told(rbm: RBM, images: Tensor, log_z: float) -> str:
-    """What the command would print of this claim."""
-    found = audit(rbm, images, claimed_log_z=log_z)
-    return f"audit: {found.verdict}. {found.reason}"
+def audit_line(rbm: RBM, images: Tensor, log_z: float) -> str:
+    """What `paperlib audit` would print of this claim."""
+    result = audit(rbm, images, claimed_log_z=log_z)
+    return f"audit: {result.verdict}. {result.reason}"
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from paperlib.validation import ArrayLike, as_states, parameter
 class ThreeStateRBM(UnnormalizedModel):
     """Hidden units are off, or on in one of two ways with the same weights.
 
-    E(v, h) = - b'v - sum_j [h_j > 0] (W_j'v + a_j[h_j]), v_i is 0 or 1, h_j 0,
-    1 or 2.
+    E(v, h) = - b'v - sum_j [h_j > 0] (W_j'v + a_j[h_j]),
+    where v_i is 0 or 1, and h_j is 0, 1 or 2.
     """
 
     tensor_names = ("weights", "visible_bias", "biases_of_ways")

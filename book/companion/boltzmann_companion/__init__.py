@@ -1,4 +1,4 @@
-"""The book's machinery: how models are made, results kept and judged, and chapters run and drawn."""
+"""The book's machinery: it trains models, stores and judges results, runs and draws chapters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SETTINGS = "PAPERLIB_SETTINGS"
 # Environment variable with the device for the long runs of the paper profile, if not the CPU.
 DEVICE = "PAPERLIB_DEVICE"
 
-# What may be said of a parameter's value, by the type of the chapter's own.
+# What a parameter has to be, by the type of its default.
 _KINDS = {
     int: "a whole number",
     float: "a number",
@@ -19,10 +19,11 @@ _KINDS = {
 }
 
 
-def kind_wanted(given: object, value: object) -> str | None:
-    """What a chapter's parameter must be instead of `value`, in words; None if `value` is of the kind of the one that the book gives.
+def kind_wanted(default: object, value: object) -> str | None:
+    """What a chapter's parameter must be instead of `value`, in words; None if `value` will do.
 
-    Where the book gives one for each profile, it may be a single one, or again one for each.
+    It has to be of the kind of the book's `default`. If that is a value for each profile, `value`
+    may be a single one, or again one for each.
 
     Examples
     --------
@@ -32,12 +33,17 @@ def kind_wanted(given: object, value: object) -> str | None:
     >>> kind_wanted(both, 300), kind_wanted(both, "many"), kind_wanted(both, {"digits": 30})
     (None, 'a whole number', "a value for each of ['digits', 'paper']")
     """
-    if isinstance(given, dict):
-        values = value if isinstance(value, dict) else dict.fromkeys(given, value)
-        if values.keys() != given.keys():
-            return f"a value for each of {sorted(given)}"
-        wanted = [kind_wanted(given[name], values[name]) for name in given]
+    if isinstance(default, dict):
+        values = value if isinstance(value, dict) else dict.fromkeys(default, value)
+        if values.keys() != default.keys():
+            return f"a value for each of {sorted(default)}"
+        wanted = [kind_wanted(default[name], values[name]) for name in default]
         return next(filter(None, wanted), None)
-    kind = type(given)
-    fits = not isinstance(value, str) if given is None else isinstance(value, kind)
-    return None if fits or (kind is float and isinstance(value, int)) else _KINDS[kind]
+    kind = type(default)
+    if kind is float:
+        fits = isinstance(value, int | float)
+    elif default is None:
+        fits = not isinstance(value, str)
+    else:
+        fits = isinstance(value, kind)
+    return None if fits else _KINDS[kind]

@@ -4,10 +4,9 @@ A chapter calls this once, in its set-up cell, right after the cell with its par
 
     chapter = open_chapter("05-exact-partition-functions", globals())
 
-The parameters as the book gives them are those of the notebook as it is committed, so that the
-chapter knows whether its reader has changed one. Its claims are about the given parameters: with
-these, a claim that fails is a defect and stops the run; with others, it is a finding and is only
-reported.
+The book's parameters are those of the committed notebook, so that the chapter knows whether its
+reader has changed one. Its claims are about the book's parameters: with these, a claim that fails
+is a defect and stops the run; with others, it is a finding and is only reported.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ class Chapter:
     size : Profile
         The size at which it runs.
     as_given : bool
-        Whether claims must hold: true if all parameters are the given ones. Set it to False after
-        changing the code. Where one of the settings is another, claims need not hold either.
+        Whether claims must hold: true if all parameters are the book's. Set it to False after
+        changing the code. Where a setting has been changed, claims need not hold either.
     """
 
     def __init__(
@@ -81,15 +80,15 @@ class Chapter:
         name: str,
         size: Profile,
         parameters: Mapping[str, Any],
-        own: Mapping[str, Any],
-        committed: bool,
+        own_parameters: Mapping[str, Any],
+        is_committed: bool,
     ) -> None:
         self.size = size
-        self.as_given = not own
-        self._own = own
+        self.as_given = not own_parameters
         self.name = name
         self._parameters = parameters
-        self._committed = committed
+        self._own_parameters = own_parameters
+        self._is_committed = is_committed
         self._run = Run(name, size, parameters["seed"])
         self._records: dict[str, dict[str, Any]] = {}
 
@@ -99,7 +98,7 @@ class Chapter:
         return read_settings(self.name, self.size.name)
 
     def at_size(self, value: Any) -> Any:
-        """A parameter at this chapter's size, if it has a value for each profile; any other as it is.
+        """A parameter at this chapter's size; one without a value for each profile as it is.
 
         Examples
         --------
@@ -111,7 +110,9 @@ class Chapter:
         return value_in(value, self.size.name)
 
     def progress(self, items: Iterable[Item], description: str) -> Iterator[Item]:
-        """Go through items, with a progress bar if the notebook is open and it takes more than two seconds.
+        """Go through items, with a progress bar.
+
+        The bar is shown if the notebook is open and the items take more than two seconds.
 
         Parameters
         ----------
@@ -167,16 +168,22 @@ class Chapter:
         """
         columns = record_columns(name, self.size.name, rows)
         settings = settings_in_force(self._parameters, self.settings, self.size.name)
-        own = OwnSettings(self._own, self.settings.changed)
+        own_settings = OwnSettings(self._own_parameters, self.settings.changed)
         record = self._run.save(
-            name, columns, rows, figure=figure, settings=settings, own=own, **options
+            name,
+            columns,
+            rows,
+            figure=figure,
+            settings=settings,
+            own_settings=own_settings,
+            **options,
         )
         self._records[name] = record
         # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
             plt.close(figure)
-            if own:
+            if own_settings:
                 display(Markdown(source_line(record)))
         return Record(record)
 
@@ -195,7 +202,7 @@ class Chapter:
         ------
         AssertionError
             If it does not hold or cannot be told, although all parameters and settings are the
-            given ones, which are committed.
+            book's, and these are committed.
 
         Examples
         --------
@@ -211,10 +218,10 @@ class Chapter:
         self.checks([Check(claim, holds)])
 
     def checks(self, claims: Iterable[Check | tuple[str, object]]) -> None:
-        """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`.
+        """Print each of these claims, as `check` does; see `boltzmann_companion.claims.checks`.
 
-        With a reader's own parameters, a claim may be about rows that are not there. Then it is
-        said that it cannot be told.
+        With a reader's own parameters, a claim may be about rows that are not there. Then a line
+        says that it cannot be told.
 
         Raises
         ------
@@ -228,34 +235,35 @@ class Chapter:
             except StopIteration:
                 return
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-                if self._binding:
+                if self._is_binding:
                     raise AssertionError(
-                        f"a claim of the chapter cannot be told here ({type(error).__name__}: {error}). {_LETS_GO_ON}"
+                        "a claim of the chapter cannot be told here "
+                        f"({type(error).__name__}: {error}). {_LETS_GO_ON}"
                     ) from error
                 print(f"the claims that follow here: {Answer.CANNOT_BE_TOLD}{OWN_SETTINGS}")
                 return
             check = in_full(each)
-            print(check.line(own_settings=not self._of_book))
-            if check.answer != Answer.YES and self._binding:
+            print(check.line(own_settings=not self._is_book_run))
+            if check.answer != Answer.YES and self._is_binding:
                 raise AssertionError(
                     f"{check.claim}: something else came out than the chapter says. {_LETS_GO_ON}"
                 )
 
     @property
-    def _of_book(self) -> bool:
-        """Whether this is the run that the text is about, as far as is known."""
+    def _is_book_run(self) -> bool:
+        """Whether this seems to be the run that the text is about."""
         return self.as_given and self.settings.as_given
 
     @property
-    def _binding(self) -> bool:
-        """Whether it is known to be: what is not committed may have been changed and saved."""
-        return self._of_book and self._committed
+    def _is_binding(self) -> bool:
+        """Whether it is known to be that run: an uncommitted notebook may have been changed."""
+        return self._is_book_run and self._is_committed
 
     def compare(self) -> None:
         """Print which numbers of this run's records are not the book's, and by how many errors.
 
-        A chapter's last cell does so. What it prints for the book's own numbers stands in the
-        notebook, so that nbval notices any other. Each number is compared within the tolerance of
+        A chapter's last cell does so. Its output in the committed notebook is that of the book's
+        numbers, so that nbval notices any other. Each number is compared within the tolerance of
         its column, which holds on every processor and is far below any error.
 
         Examples
@@ -265,16 +273,16 @@ class Chapter:
         >>> chapter.compare()
         0 records with 0 values, all as in the book
         """
-        if not self._of_book:
+        if not self._is_book_run:
             print("with your settings, numbers are not compared with the book's")
             return
         moved = []
         for name, record in self._records.items():
-            of_book = load_result(name, self.size.name)
-            if of_book is None:
+            committed = load_result(name, self.size.name)
+            if committed is None:
                 moved.append(f"{name}: is not among the records of the book")
                 continue
-            moved += moved_numbers(of_book, record)
+            moved += moved_numbers(committed, record)
             if record["processor_bound"]:
                 print(f"{name} {_OTHER_PROCESSORS}")
         if moved:
@@ -286,8 +294,8 @@ class Chapter:
     def stored(self, name: str) -> Record:
         """The committed record at the papers' size.
 
-        If there is none yet, it shows a sentence that says so, and raises it where its rows are
-        asked for.
+        If there is none yet, it shows a sentence that says so, which is also the error of looking
+        up its rows.
         """
         return Record(load_result(name, "paper") or {"name": name, "profile": "paper"})
 
@@ -311,16 +319,17 @@ class Chapter:
         >>> profile, seed = "digits", 2008
         >>> chapter = open_chapter("13-reproduction-report", globals())
         >>> column = {"label": "model", "unit": ""}
-        >>> own = {"name": "dbm-control-variate", "profile": "digits", "columns": {"model": column},
-        ...        "rows": [{"model": "mine"}], "provenance": {"command": "mine.py"}}
-        >>> [row[0] for row in chapter.joint_table(Record(own), model="MNIST DBM").rows]
+        >>> mine = {"name": "dbm-control-variate", "profile": "digits",
+        ...         "columns": {"model": column}, "rows": [{"model": "mine"}],
+        ...         "provenance": {"command": "mine.py"}}
+        >>> [row[0] for row in chapter.joint_table(Record(mine), model="MNIST DBM").rows]
         ['mine', 'MNIST DBM']
         """
         stored = self.stored(record["name"])
         if record["profile"] == "paper" or "rows" not in stored:
             return record.view(which)
-        below = stored.only(**values)["rows"]
-        table = record.only([*record["rows"], *below]).view(which)
+        stored_rows = stored.only(**values)["rows"]
+        table = record.only([*record["rows"], *stored_rows]).view(which)
         return replace(table, source=f"{table.source}\n\n{source_line(stored)}")
 
 
@@ -340,12 +349,12 @@ class Settings(dict[str, Any]):
         self.both = both
         self._source = f"boltzmann_companion/settings/{name}.yaml"
         # a list may be changed in place
-        self._given = deepcopy(dict(self))
+        self._original = deepcopy(dict(self))
 
     @property
     def as_given(self) -> bool:
         """Whether nothing has been changed since."""
-        return self == self._given
+        return self == self._original
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -353,7 +362,7 @@ class Settings(dict[str, Any]):
         return {
             name: value
             for name, value in self.items()
-            if name not in self._given or value != self._given[name]
+            if name not in self._original or value != self._original[name]
         }
 
     def _repr_markdown_(self) -> str:
@@ -382,29 +391,29 @@ def read_settings(name: str, profile: str) -> Settings:
 def settings_in_force(
     parameters: Mapping[str, Any], settings: Mapping[str, Any], profile: str
 ) -> dict[str, Any]:
-    """Parameters and settings of a profile together, as JSON has them, like those of a record's file.
+    """Parameters and settings of a profile together, as a record's file has them.
 
     Examples
     --------
     >>> settings_in_force({"seed": 1, "max_k": {"digits": 300, "paper": 10_000}}, {}, "paper")
     {'seed': 1, 'max_k': 10000}
     """
-    own = {name: value_in(value, profile) for name, value in parameters.items()}
-    return json.loads(json.dumps({**settings, **own}))
+    at_size = {name: value_in(value, profile) for name, value in parameters.items()}
+    return json.loads(json.dumps({**settings, **at_size}))
 
 
 def value_in(value: Any, profile: str) -> Any:
-    """A parameter in a profile, if it has a value for each; any other as it is."""
+    """A parameter in a profile; one without a value for each profile as it is."""
     return value[profile] if isinstance(value, Mapping) else value
 
 
 def book_parameters(name: str) -> tuple[dict[str, Any], bool]:
-    """The parameters of a chapter as the book gives them, and whether these are committed.
+    """The parameters of a chapter as the book has them, and whether these are committed.
 
     They stand in the cell of the notebook that is tagged `parameters`. The notebook is that of a
-    checkout, or else one in the current folder; one that is not found has no parameters. A reader
-    who runs a chapter changes that cell, and Jupyter saves it, so that the values are those of the
-    last commit, if there is one.
+    checkout, or else one in the current folder; without a notebook there are no parameters. A
+    reader who runs a chapter changes that cell, and Jupyter saves it, so that the values are those
+    of the last commit, if there is one.
 
     Parameters
     ----------
@@ -432,7 +441,7 @@ def book_parameters(name: str) -> tuple[dict[str, Any], bool]:
 
 
 def _committed_text(path: Path) -> str | None:
-    """A file as it is in the last commit, or None if it is in none, or git cannot tell."""
+    """A file as it is in the last commit; None if it is not in it, or git cannot tell."""
     try:
         return git(path.parent, "show", f"HEAD:./{path.name}")
     except (OSError, subprocess.CalledProcessError):
@@ -451,10 +460,11 @@ def _parameters_in(notebook: str) -> dict[str, Any]:
 
 
 def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
-    """Open a chapter: start the clock of its records, set the look of its figures, and compare its parameters with the given ones.
+    """Open a chapter: the first call of each notebook.
 
-    On digits it also leaves torch one thread: on tensors this small, threads that wait for each
-    other beside other busy processes make a chapter many times slower.
+    It starts the clock of the chapter's records, sets the look of its figures, and compares its
+    parameters with the book's. On digits it also leaves torch one thread: on tensors this small,
+    threads that wait for each other beside other busy processes make a chapter many times slower.
 
     Parameters
     ----------
@@ -466,51 +476,52 @@ def open_chapter(name: str, parameters: Mapping[str, Any]) -> Chapter:
     Raises
     ------
     InputError
-        If a parameter is missing, not of the kind of the given one or one that the chapter cannot
-        go on with, if there is no such profile, or if its images are not found.
+        If a parameter is missing, not of the kind of the book's or one that the chapter cannot go
+        on with, if there is no such profile, or if its images are missing.
     """
     explain_outputs({})
     use_style()
-    given, committed = book_parameters(name)
-    # every chapter needs these two, one that the book does not have as well
-    given = {"profile": "digits", "seed": parameters.get("seed", 0)} | given
+    defaults, is_committed = book_parameters(name)
+    # every chapter needs these two, also one that the book does not have
+    defaults = {"profile": "digits", "seed": parameters.get("seed", 0)} | defaults
     _require_parameter(parameters, "profile", "digits", "digits")
     size = get_profile(parameters["profile"])
-    _require_parameter(parameters, "seed", given["seed"], given["seed"])
-    for key, value in given.items():
-        _require_parameter(parameters, key, value, value_in(value, size.name))
-    in_force = {key: parameters[key] for key in given if key != "profile"}
-    own = {
-        key: value_in(parameters[key], size.name)
-        for key, value in given.items()
-        # claims hold in both profiles
-        if key != "profile" and value_in(parameters[key], size.name) != value_in(value, size.name)
-    }
-    chapter = Chapter(name, size, in_force, own, committed)
-    explain_outputs(own)
+    _require_parameter(parameters, "seed", defaults["seed"], defaults["seed"])
+    for key, default in defaults.items():
+        _require_parameter(parameters, key, default, value_in(default, size.name))
+    # claims hold in both profiles, so that the profile is not compared
+    del defaults["profile"]
+    in_force = {key: parameters[key] for key in defaults}
+    own_parameters = {}
+    for key, default in defaults.items():
+        value = value_in(parameters[key], size.name)
+        if value != value_in(default, size.name):
+            own_parameters[key] = value
+    chapter = Chapter(name, size, in_force, own_parameters, is_committed)
+    explain_outputs(own_parameters)
     if size.name == "digits":
         torch.set_num_threads(1)
     # Every record names them, so that a chapter without them would stop later.
     try:
         size.images()
     except InputError as error:
-        told = str(error).removesuffix(".")
-        raise InputError(f'{told}; without these images, write profile = "digits"') from error
-    for key, value in own.items():
+        message = str(error).removesuffix(".")
+        raise InputError(f'{message}; without these images, write profile = "digits"') from error
+    for key, value in own_parameters.items():
         require_within(key, value, limit_of(name, key), size, chapter.settings)
     return chapter
 
 
 def _require_parameter(
-    parameters: Mapping[str, Any], name: str, given: object, usual: object
+    parameters: Mapping[str, Any], name: str, default: object, default_here: object
 ) -> None:
-    """Raise unless a parameter may stand in place of the given one, which is `usual` at this size."""
+    """Raise unless a parameter may replace the book's, which is `default_here` at this size."""
     if name not in parameters:
         raise InputError(f"{name}: expected a parameter, got none; run the cell of the parameters")
     value = parameters[name]
-    if value is None is given:
+    if value is None and default is None:
         return
-    wanted = kind_wanted(given, value)
+    wanted = kind_wanted(default, value)
     # All numbers among the parameters count or scale something, except for the seed.
     if not wanted and name not in ("profile", "seed"):
         numbers = _numbers_in(value)
@@ -518,7 +529,7 @@ def _require_parameter(
             alone = len(numbers) == 1 and not isinstance(value, list)
             wanted = "a number above 0" if alone else "numbers above 0"
     if wanted:
-        raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {usual!r}")
+        raise InputError(f"{name}: expected {wanted}, got {value!r}; the book has {default_here!r}")
 
 
 def _numbers_in(value: Any) -> list[Any]:

@@ -1,8 +1,9 @@
 r"""The columns of the book's records: headings, units, and how far two runs may differ.
 
 A chapter only fills in rows. Columns that mean the same in several records are declared in
-`columns.yaml`; what one record alone has, or has in another way, in the file of its chapter in
-`headings/`, which also says what its tables show. Anything else is headed by its key:
+`columns.yaml`. Columns of one record alone, or with another meaning in it, are declared in the file
+of its chapter in `headings/`, which also says what its tables show. Any other column is headed by
+its key:
 
 >>> rows = [{"model": "CD1(500)", "log_z": 451.3, "my_own": 1.5}]
 >>> columns = record_columns("my-own-table", "digits", rows)
@@ -81,14 +82,14 @@ def record_columns(name: str, profile: str, rows: Sequence[Mapping[str, Any]]) -
 
     Examples
     --------
-    >>> found = record_columns("sm2008-table-1", "digits", [{"model": "CD1(25)", "log_z": 221.0}])
-    >>> found["log_z"].unit
+    >>> rows = [{"model": "CD1(25)", "log_z": 221.0}]
+    >>> record_columns("sm2008-table-1", "digits", rows)["log_z"].unit
     'nats'
     """
     shared = _shared_columns()
-    own = _declared(name).get("columns", {})
+    special = _declared(name).get("columns", {})
     keys = dict.fromkeys(key for row in rows for key in row)
-    return {key: _column(key, shared.get(key, {}) | own.get(key, {}), profile) for key in keys}
+    return {key: _column(key, shared.get(key, {}) | special.get(key, {}), profile) for key in keys}
 
 
 def view(name: str, which: str | None = None) -> View:

@@ -54,8 +54,8 @@ def train(
     if output is not None and output.suffix != ".safetensors":
         raise InputError(f"output: expected a .safetensors file, got {output.name!r}")
     paths = {model_id: (output or model_path(model_id)).absolute() for model_id in model_ids}
-    state, dirty = repository_state()
-    commit = f"{state or 'unknown'}{' with changes' if dirty else ''}"
+    name, is_dirty = repository_state()
+    commit = f"{name or 'unknown'}{' with changes' if is_dirty else ''}"
     for model_id in train_models(paths, commit):
         typer.echo(f"{model_id}: stored as {paths[model_id]}")
 
@@ -65,15 +65,19 @@ def models() -> None:
     """List the models: id, name in the papers, data set, whether it is stored."""
     from boltzmann_companion.recipes import RECIPES, model_path
 
-    for model_id, chosen in RECIPES.items():
-        stored = "stored" if model_path(model_id).is_file() else "trained on the spot"
-        if chosen.dataset != "digits" and stored != "stored":
-            stored = "not trained yet"
-        typer.echo(f"{model_id:26} {chosen.label:32} {chosen.dataset:8} {stored}")
+    for model_id, recipe in RECIPES.items():
+        if model_path(model_id).is_file():
+            state = "stored"
+        elif recipe.dataset == "digits":
+            state = "trained on the spot"
+        else:
+            state = "not trained yet"
+        typer.echo(f"{model_id:26} {recipe.label:32} {recipe.dataset:8} {state}")
 
 
 @app.command(
-    help="Execute chapters and write the tables and figures they regenerate to figures/<profile>.\n\n"
+    help="Execute chapters and write the tables and figures they regenerate to "
+    "figures/<profile>.\n\n"
     "Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the "
     "paper profile are kept in data/cache/shards as they proceed, and found again with or without "
     "--resume."
@@ -97,8 +101,8 @@ def reproduce(
         bool,
         typer.Option(
             "--resume",
-            help="Skip chapters that have been executed with their present text, parameters, library, "
-            "published numbers, models and records.",
+            help="Skip chapters that have been executed with their present text, parameters, "
+            "library, published numbers, models and records.",
         ),
     ] = False,
     cluster: Annotated[
@@ -106,8 +110,8 @@ def reproduce(
         typer.Option(
             metavar="ADDRESS",
             help="Send the shards of the paper profile's AIS and RAISE to a Dask cluster: "
-            "tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. Its workers "
-            "need this version of paperlib, and nothing else.",
+            "tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. Its "
+            "workers need this version of paperlib, and nothing else.",
         ),
     ] = None,
     device: Annotated[
@@ -115,8 +119,8 @@ def reproduce(
         typer.Option(
             envvar=DEVICE,
             metavar="DEVICE",
-            help="Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: "
-            "cpu or cuda.",
+            help="Where the chains of the paper profile's AIS and RAISE walk, here or on the "
+            "cluster: cpu or cuda.",
         ),
     ] = "cpu",
 ) -> None:
@@ -141,11 +145,11 @@ def reproduce(
 
 
 @app.command(
-    help="Compare the numbers in the text with the cells that they link to, and the records with the "
-    "models, data, settings and draws that their commands use today; run the chapters that are named on "
-    "digits and say in words what moved: claims, and numbers beyond their tolerance.\n\n"
-    "Without names it looks at all pages and records and runs nothing. Nothing of the book is changed, "
-    "except with --write. The exit code is 1 if something is wrong or moved."
+    help="Compare the numbers in the text with the cells that they link to, and the records with "
+    "the models, data, settings and draws that their commands use today; run the chapters that are "
+    "named on digits and say in words what moved: claims, and numbers beyond their tolerance.\n\n"
+    "Without names it looks at all pages and records and runs nothing. Nothing of the book is "
+    "changed, except with --write. The exit code is 1 if something is wrong or moved."
 )
 def check(
     names: Annotated[
@@ -165,7 +169,7 @@ def check(
         ),
     ] = False,
 ) -> None:
-    """Say which numbers of the text are wrong, which records are out of date, and what moved in chapters."""
+    """Say which numbers are wrong, which records are out of date, and what moved in chapters."""
     from boltzmann_companion.build.linked import check_pages, links, pages, write_pages
 
     root = storage.repository_root()
@@ -203,11 +207,11 @@ def check(
 
 
 @app.command(
-    help="Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL with "
-    "the paper's number of states.\n\n"
-    "It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. Ctrl-C "
-    "stops it at any moment, and loses only the shards in progress; the same command goes on. Finished "
-    "shards are in data/cache/shards."
+    help="Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL "
+    "with the paper's number of states.\n\n"
+    "It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. "
+    "Ctrl-C stops it at any moment, and loses only the shards in progress; the same command goes "
+    "on. Finished shards are in data/cache/shards."
 )
 def long(
     only_list: Annotated[

@@ -32,7 +32,7 @@ def derived(derive: Callable[[Stored], Numbers]) -> Callable[[Stored], Numbers]:
 
 
 def printed_numbers(stored: Stored) -> dict[str, float]:
-    """The values that the papers print, by id."""
+    """Values that the papers print, by id."""
     return {row["id"]: float(row["value"]) for row in stored.rows("published") if row["value"]}
 
 
@@ -97,12 +97,8 @@ def authors_log_z(stored: Stored) -> Numbers:
     yield "tempering-long-log-z", "nats", average - truth, "ln Z by long runs of tempering"
     yield "long-less-tempering", "nats", long - average + truth, "ln Z by AIS less that"
     timed = stored.rows("tempering-seconds", model="CD25(500)")[0]["log_z"]
-    yield (
-        "seconds-over-long",
-        "nats",
-        timed - long,
-        "the truth of tempering-seconds less that of AIS",
-    )
+    what = "the truth of tempering-seconds less that of AIS"
+    yield "seconds-over-long", "nats", timed - long, what
     yield "long-less-first", "nats", long - first, "that less our first estimate"
     yield "both-less-long", "nats", both[0] - long, "the lower end less ln Z of the long runs"
     yield "printed-less-first", "nats", 451.28 - first, "451.28 less our first estimate"
@@ -269,12 +265,8 @@ def starts(stored: Stored) -> Numbers:
     short = pcd["exact"] - pcd["uniform_raise"]
     yield "uniform-short", "nats", short, "RAISE from uniform pixels on mnistPCD-20 below exact"
     off = pcd["base_rate_ais"] - pcd["exact"]
-    yield (
-        "base-rates-off",
-        "nats",
-        off,
-        "AIS from the base rates on mnistPCD-20 less its exact value",
-    )
+    what = "AIS from the base rates on mnistPCD-20 less its exact value"
+    yield "base-rates-off", "nats", off, what
     yield "rbms", "count", len(rows), "RBMs of the RAISE paper's Table 1"
     yield "starts-alike", "count", len(alike), "of them: AIS's starts within half a nat"
     yield "either-start", "count", len(either), "of these: nine effective chains or more"
@@ -282,12 +274,8 @@ def starts(stored: Stored) -> Numbers:
     yield "starts-apart", "nats", nats, "AIS's two starts apart on mnistCD1-500"
     nats = max(apart[model] for model in alike)
     yield "starts-apart-at-most", "nats", nats, "AIS's starts apart where they are alike, at most"
-    chains = ends(
-        [
-            row["effective_sample_size"]
-            for row in stored.rows("raise-figure-3", model="mnistPCD-20", start="uniform")
-        ]
-    )
+    curve = figure_3(stored, "mnistPCD-20", "uniform")
+    chains = ends([row["effective_sample_size"] for row in curve])
     yield "uniform-chains", "count", chains, "effective chains on mnistPCD-20, from uniform pixels"
 
 
@@ -386,9 +374,8 @@ def second_layer(stored: Stored) -> Numbers:
 def published_differences(stored: Stored) -> Numbers:
     """What follows from the papers' numbers."""
     printed = printed_numbers(stored)
-    train, test = (
-        printed[f"sm2008/table-1/cd25-500/{split}-estimate"] for split in ("train", "test")
-    )
+    train = printed["sm2008/table-1/cd25-500/train-estimate"]
+    test = printed["sm2008/table-1/cd25-500/test-estimate"]
     yield "published-gap", "nats", train - test, "CD25(500) as printed: training less test images"
     missed = train - fmean(row["train"] - 451.27 for row in fresh(stored))
     what = "the printed training average less that of fresh binarisations, with ln Z = 451.27"
@@ -424,19 +411,15 @@ def dbns(stored: Stored) -> Numbers:
     for name, rbm in (("cd1", "cd1-500"), ("cd3", "cd3-500"), ("cd25", "cd25-500")):
         bound = printed[f"sm2008/table-2/test-dbn-{name}/bound"]
         gain = bound - printed[f"sm2008/table-1/{rbm}/test-estimate"]
-        yield (
-            f"published-gain-{name}",
-            "nats",
-            gain,
-            f"the printed bound of DBN-{name} less its RBM",
-        )
+        what = f"the printed bound of DBN-{name} less its RBM"
+        yield f"published-gain-{name}", "nats", gain, what
         difference = printed[f"sm2008/table-2/train-dbn-{name}/bound"] - bound
         what = f"the printed bounds of DBN-{name}: training less test images"
         yield f"published-difference-{name}", "nats", difference, what
 
 
-def said_of(stored: Stored, start: str) -> Counter[str]:
-    """What the brackets of the RBMs from a start say, and how often."""
+def verdict_counts(stored: Stored, start: str) -> Counter[str]:
+    """How many brackets of the RBMs from a start have each verdict."""
     return Counter(verdict_of(row, start) for row in stored.rows("raise-table-1"))
 
 
@@ -450,10 +433,11 @@ def brackets(stored: Stored) -> Numbers:
     """How many brackets of the six RBMs are closed, and how far AIS and RAISE are apart."""
     rows = stored.rows("raise-table-1")
     for start in ("base_rate", "uniform"):
+        counts = verdict_counts(stored, start)
         for verdict in ("closed", "open", "cannot tell"):
             name = f"{start.replace('_', '-')}-{verdict.replace(' ', '-')}"
-            count = said_of(stored, start)[verdict]
-            yield name, "count", count, f"brackets from {start.replace('_', ' ')}: {verdict}"
+            what = f"brackets from {start.replace('_', ' ')}: {verdict}"
+            yield name, "count", counts[verdict], what
     within = sum(abs(row["base_rate_gap"]) <= 0.5 for row in rows)
     yield "within-half", "count", within, "gaps from the base rates within half a nat"
     gap = max(row["uniform_gap"] for row in rows)
@@ -486,13 +470,12 @@ def control_variates(stored: Stored) -> Numbers:
     many = stored.column("control-variates", "reduction", steps=300)
     single = stored.column("control-variates", "reduction", steps=1)
     plain = ends([hundred[model]["plain_error"] for model in rbms])
-    rest = ends([hundred[model]["average_error"] for model in rbms])
+    controlled = ends([hundred[model]["average_error"] for model in rbms])
     yield "plain-errors", "nats", plain, "standard errors of a hundred images, RBMs, 100 steps"
-    yield "controlled-errors", "nats", rest, "the same with the control variate"
-    wide = ends(
-        [hundred[m]["equivalent"] for m in ("mnistCD1-500", "mnistPCD-500", "mnistCD25-500")]
-    )
-    yield "worth", "count", wide, "images that a hundred are worth, 500 hidden units"
+    yield "controlled-errors", "nats", controlled, "the same with the control variate"
+    wide = ("mnistCD1-500", "mnistPCD-500", "mnistCD25-500")
+    worth = ends([hundred[model]["equivalent"] for model in wide])
+    yield "worth", "count", worth, "images that a hundred are worth, 500 hidden units"
     more = sum(many[model] > row["reduction"] for model, row in hundred.items())
     yield "control-models", "count", len(hundred), "models of the chapter on control variates"
     yield "gain-more", "count", more, "models that gain more with 300 steps than with 100"
@@ -501,9 +484,9 @@ def control_variates(stored: Stored) -> Numbers:
     table = stored.column("raise-table-1", "base_rate_raise_error")
     ratios = {model: hundred[model]["average_error"] / table[model] for model in rbms}
     small = ends([ratios[model] for model in ("mnistCD1-20", "mnistPCD-20")])
-    wide = ends([ratios[model] for model in ("mnistPCD-500", "mnistCD25-500", "omniPCD-1000")])
+    three = ends([ratios[model] for model in ("mnistPCD-500", "mnistCD25-500", "omniPCD-1000")])
     yield "errors-smaller-20", "times", small, "errors of 100 steps over those of 100,000, 20 units"
-    yield "errors-smaller", "times", wide, "the same for three wide models"
+    yield "errors-smaller", "times", three, "the same for three wide models"
     yield "errors-smaller-mnistCD1-500", "times", ratios["mnistCD1-500"], "the same, mnistCD1-500"
     few = stored.column("control-variate-few-steps", "reduction")
     falls = sum(factor > 1 for factor in few.values())
@@ -548,7 +531,7 @@ def dbms(stored: Stored) -> Numbers:
 
 
 def base_brackets(stored: Stored) -> Counter[str]:
-    """What the brackets from base rates say that the report counts.
+    """The verdicts of the brackets from base rates, as the report counts them.
 
     CD25(500) has the authors' weights, and DBNs have no such row in the paper.
     """
@@ -603,7 +586,7 @@ def same_weights(stored: Stored) -> Numbers:
 
 @derived
 def conclusion_cases(stored: Stored) -> Numbers:
-    """How many conclusions have each word, and how many cases of one came out, did not, or neither."""
+    """How many conclusions have each word, and how many cases of one came out or did not."""
     words = Counter(row["word"] for row in stored.rows("conclusions"))
     yield "conclusions", "count", words.total(), "conclusions that are tried"
     for word in Word:
@@ -629,7 +612,7 @@ def conclusion_cases(stored: Stored) -> Numbers:
 
 @derived
 def agreements(stored: Stored) -> Numbers:
-    """How often AIS and RAISE agree to within a nat where the truth is known, and one of them is wrong."""
+    """How often AIS and RAISE agree to within a nat, and how often one of them is wrong then."""
     rows = [
         row
         for name in ("evaluate-study", "evaluate-study-held-out", "evaluate-study-deep")
@@ -639,12 +622,12 @@ def agreements(stored: Stored) -> Numbers:
     planted = [row for row in rows if "mode" in row["model"]]
     others = [row for row in rows if "mode" not in row["model"]]
     for name, chosen in (("", others), ("-planted", planted)):
-        of = [max(abs(row["ais_error"]), abs(row["raise_error"])) for row in chosen]
+        errors = [max(abs(row["ais_error"]), abs(row["raise_error"])) for row in chosen]
         kind = "with a planted mode" if name else "without a planted mode"
-        yield f"agreed{name}", "count", len(of), f"closed brackets of models {kind}"
-        wrong = sum(error > 1 for error in of)
+        yield f"agreed{name}", "count", len(errors), f"closed brackets of models {kind}"
+        wrong = sum(error > 1 for error in errors)
         yield f"agreed-wrong{name}", "count", wrong, "of them: an end is off by more than a nat"
-        yield f"agreed-worst{name}", "nats", max(of), "largest error of an end among them"
+        yield f"agreed-worst{name}", "nats", max(errors), "largest error of an end among them"
     trained = [
         row
         for row in stored.rows("evaluate-study", model="CD-1, 16 units, rate 1", data="mnist")
@@ -675,12 +658,8 @@ def verdicts(stored: Stored) -> Numbers:
             continue
         alarms = [row["findings"] for row in rows if row["outcome"] == "right, suspected"]
         rough = [each for each in alarms if any("The ladder knows" in text for text in each)]
-        yield (
-            f"alarms-rough-{name}",
-            "count",
-            len(rough),
-            "alarms: tempering knows ln Z too roughly",
-        )
+        what = "alarms: tempering knows ln Z too roughly"
+        yield f"alarms-rough-{name}", "count", len(rough), what
     models = {(row["data"], row["model"]) for row in studies["study"]}
     yield "study-models", "count", len(models), "models of the study"
     alarms = [row for row in studies["study"] if row["outcome"] == "right, suspected"]
@@ -699,12 +678,8 @@ def verdicts(stored: Stored) -> Numbers:
     yield "deep-worst", "nats", worst, "largest error of a deep model"
     for steps in (128, 2_048):
         wrong = stored.rows(DEEP, steps=steps, outcome="wrong, suspected")
-        yield (
-            f"deep-wrong-{steps}",
-            "count",
-            len(wrong),
-            f"deep averages that are off, {steps} steps",
-        )
+        what = f"deep averages that are off, {steps} steps"
+        yield f"deep-wrong-{steps}", "count", len(wrong), what
 
 
 @derived
@@ -723,13 +698,14 @@ def full_size_evaluations(stored: Stored) -> Numbers:
     held = sum(map(holds_truth, trusted))
     yield "full-held", "count", held, "trusted values whose interval holds"
     for minutes in (1, 4):
-        of_these = stored.rows("evaluate-full-size", minutes=minutes)
-        yield f"full-evaluated-{minutes}", "count", len(of_these), f"evaluations, {minutes} min"
-        count = len(trusted_rows(of_these))
+        timed = stored.rows("evaluate-full-size", minutes=minutes)
+        yield f"full-evaluated-{minutes}", "count", len(timed), f"evaluations, {minutes} min"
+        count = len(trusted_rows(timed))
         yield f"full-trusted-{minutes}", "count", count, f"of them trusted, {minutes} min"
     for model, name in (("Omniglot PCD(1000)", "Omniglot"), ("CD3(500)", "CD3-500")):
-        of_model = trusted_rows(stored.rows("evaluate-full-size", model=model, minutes=4))
-        yield f"full-{name}", "count", len(of_model), f"{model} trusted in four minutes"
+        timed = stored.rows("evaluate-full-size", model=model, minutes=4)
+        count = len(trusted_rows(timed))
+        yield f"full-{name}", "count", count, f"{model} trusted in four minutes"
     wide = trusted_rows(stored.rows("evaluate-full-size", model="CD3(500)"))
     off = fmean(row["value_error"] for row in wide)
     yield "full-CD3-500-off", "nats", off, "CD3(500): mean error of the trusted values"
@@ -760,16 +736,11 @@ def own_weights(stored: Stored) -> Numbers:
     for split in ("train", "test"):
         average = trained[split] - 451.28
         yield f"as-printed-{split}", "nats", average, f"{split} average with ln Z = 451.28"
-    for model, name in (("mnistPCD-20", "mnistpcd-20"), ("mnistCD1-20", "mnistcd1-20")):
-        short = (
-            printed[f"raise2015/table-1/{name}/exact"] - printed[f"raise2015/table-1/{name}/csl"]
-        )
-        yield (
-            f"published-CSL-short-{model}",
-            "nats",
-            short,
-            f"printed CSL of {model}, short of exact",
-        )
+    for model in ("mnistPCD-20", "mnistCD1-20"):
+        table = f"raise2015/table-1/{model.lower()}"
+        short = printed[f"{table}/exact"] - printed[f"{table}/csl"]
+        what = f"printed CSL of {model}, short of exact"
+        yield f"published-CSL-short-{model}", "nats", short, what
     for model, name in (("CD1(500)", "CD1-500"), ("CD3(500)", "CD3-500")):
         paper = printed[f"sm2008/table-1/{name.lower()}/test-estimate"]
         behind = paper - mean_at(stored, model, 10)
@@ -784,8 +755,8 @@ def own_weights(stored: Stored) -> Numbers:
     yield "fits-25", "epochs", first, "first lengths at which CD1(25) and CD3(25) fit"
     wide = fits["CD1(500)"] + fits["CD3(500)"]
     yield "fits-500", "epochs", wide, "lengths at which CD1(500) and CD3(500) fit"
-    of_paper = stored.rows("spacing-of-betas", schedule="of the 2008 paper")
-    yield "spacing-models", "count", len(of_paper), "models on which spacings are compared"
+    models = stored.rows("spacing-of-betas", schedule="of the 2008 paper")
+    yield "spacing-models", "count", len(models), "models on which spacings are compared"
 
 
 # ---- parallel tempering
@@ -800,7 +771,7 @@ def ends_in_the_tables(stored: Stored) -> dict[str, Row]:
 
 
 def fates(stored: Stored, method: str) -> Counter[str]:
-    """What parallel tempering says of AIS's or RAISE's ends, and how often."""
+    """How many ends of AIS or of RAISE have each word of parallel tempering."""
     count = Counter[str]()
     for row in stored.rows("tempering-brackets"):
         reading = bracket_reading(row, ends_in_the_tables(stored)[row["model"]], PAPERS_IMAGES)
@@ -811,13 +782,12 @@ def fates(stored: Stored, method: str) -> Counter[str]:
 
 def error_ratio(stored: Stored, chain_steps: int) -> list[float]:
     """The 95 % interval of parallel tempering's error as a fraction of that of AIS."""
-    tempering, ais = (
-        stored.row("tempering-error", model="CD25(500)", estimator=name, chain_steps=chain_steps)
-        for name in ("parallel tempering", "AIS")
-    )
+    budget = {"model": "CD25(500)", "chain_steps": chain_steps}
+    tempering = stored.row("tempering-error", estimator="parallel tempering", **budget)
+    ais = stored.row("tempering-error", estimator="AIS", **budget)
     ratio = (tempering["rmse"] / ais["rmse"]) ** 2
-    free = (tempering["repeats"], ais["repeats"])
-    return [math.sqrt(ratio / fdtri(*free, level)) for level in (0.975, 0.025)]
+    dof = (tempering["repeats"], ais["repeats"])
+    return [math.sqrt(ratio / fdtri(*dof, level)) for level in (0.975, 0.025)]
 
 
 @derived
@@ -830,20 +800,14 @@ def tempering(stored: Stored) -> Numbers:
         ratio = tempered["rmse"] / rts
         yield f"error-over-RTS-{steps}", "times", ratio, f"tempering's error over RTS's, {steps:,}"
         ratio = error_ratio(stored, steps)
-        yield (
-            f"error-over-AIS-{steps}",
-            "times",
-            ratio,
-            f"95 % interval of error over AIS's, {steps:,}",
-        )
+        what = f"95 % interval of error over AIS's, {steps:,}"
+        yield f"error-over-AIS-{steps}", "times", ratio, what
     ais = stored.row("tempering-error", estimator="AIS", chain_steps=100_000)
     held = round(ais["repeats"] * ais["coverage"])
     yield "AIS-held", "count", held, "AIS's intervals that hold, 100,000 chain-steps"
-    seconds = {
-        name: stored.column("tempering-seconds", "seconds", estimator=name)
-        for name in ("AIS", "parallel tempering")
-    }
-    longer = [value / seconds["AIS"][m] for m, value in seconds["parallel tempering"].items()]
+    ais_seconds = stored.column("tempering-seconds", "seconds", estimator="AIS")
+    seconds = stored.column("tempering-seconds", "seconds", estimator="parallel tempering")
+    longer = [value / ais_seconds[model] for model, value in seconds.items()]
     yield "step-takes", "times", ends(longer), "seconds of a chain-step over those of AIS"
     errors = stored.column("tempering-seconds", "rmse", estimator="RAISE").values()
     yield "RAISE-errors", "nats", ends(list(errors)), "RAISE's errors with a million chain-steps"
@@ -892,39 +856,11 @@ def estimators(stored: Stored) -> Numbers:
     yield "others-below", "count", below, "runs of AIS below ln Z where no model alone can tell"
     yield "others-runs", "count", runs, "of so many"
     above = ends([row["far_above"] for row in rows])
-    yield (
-        "far-above",
-        "count",
-        above,
-        "runs of AIS half a nat above, on the models with the fewest, most",
-    )
+    what = "runs of AIS half a nat above, on the models with the fewest, most"
+    yield "far-above", "count", above, what
     yield "study-of-estimators-models", "count", len(models), "models of the study"
     yield "importance-sampling-near", "count", len(near), "importance sampling is near on so many"
-    errors = {
-        name: stored.column("estimator-study", "median_error", estimator=name, budget=100_000)
-        for name in ("AIS", "parallel tempering")
-    }
-    seen = [model for model in errors["AIS"] if not model.startswith("hidden-mode")]
-    nearer = sum(errors["parallel tempering"][m] < errors["AIS"][m] for m in seen)
-    yield "seen-models", "count", len(seen), "models of the study without a hidden mode"
-    yield "tempering-nearer", "count", nearer, "on so many tempering's median error is the smaller"
-    time = stored.column("estimator-study", "time", estimator="parallel tempering", budget=100_000)
-    # an error falls in proportion to one over the square root of the time
-    faster = [
-        model
-        for model in seen
-        if errors["parallel tempering"][model] * math.sqrt(time[model]) < errors["AIS"][model]
-    ]
-    wide = [model for model in seen if "784x" in model or model.startswith("CD25")]
-    count = sum(model in wide for model in faster)
-    yield "wide-models", "count", len(wide), "of them with 500 hidden units or more"
-    yield "tempering-nearer-wide", "count", count, "of these: tempering is nearer in the same time"
-    yield "small-known-models", "count", len(seen) - len(wide), "smaller ones"
-    count = len(faster) - count
-    yield "tempering-nearer-small", "count", count, "of these: tempering is nearer in the same time"
-    yield "time-of-tempering", "times", ends([time[model] for model in seen]), "its time over AIS's"
-    trained = [time[model] for model in seen if model.startswith("mnist-")]
-    yield "time-of-tempering-trained", "times", ends(trained), "the same on small trained models"
+    yield from tempering_in_the_study(stored)
     hidden = [
         row["median_error"]
         for row in stored.rows("estimator-study", model="hidden-mode-784x501")
@@ -938,6 +874,30 @@ def estimators(stored: Stored) -> Numbers:
     far = sum(row["tree_reweighted"] > 300 for row in without)
     near_bound = len(without) - far
     yield "tree-reweighted-near", "count", near_bound, "models with the tree bound within 300 nats"
+
+
+def tempering_in_the_study(stored: Stored) -> Numbers:
+    """Parallel tempering beside AIS: with the same budget, and in the same time."""
+    tempering = {"estimator": "parallel tempering", "budget": 100_000}
+    ais_error = stored.column("estimator-study", "median_error", estimator="AIS", budget=100_000)
+    error = stored.column("estimator-study", "median_error", **tempering)
+    time = stored.column("estimator-study", "time", **tempering)
+    seen = [model for model in ais_error if not model.startswith("hidden-mode")]
+    nearer = sum(error[model] < ais_error[model] for model in seen)
+    yield "seen-models", "count", len(seen), "models of the study without a hidden mode"
+    yield "tempering-nearer", "count", nearer, "on so many tempering's median error is the smaller"
+    # an error falls in proportion to one over the square root of the time
+    faster = [m for m in seen if error[m] * math.sqrt(time[m]) < ais_error[m]]
+    wide = [model for model in seen if "784x" in model or model.startswith("CD25")]
+    what = "of these: tempering is nearer in the same time"
+    faster_wide = sum(model in wide for model in faster)
+    yield "wide-models", "count", len(wide), "of them with 500 hidden units or more"
+    yield "tempering-nearer-wide", "count", faster_wide, what
+    yield "small-known-models", "count", len(seen) - len(wide), "smaller ones"
+    yield "tempering-nearer-small", "count", len(faster) - faster_wide, what
+    yield "time-of-tempering", "times", ends([time[model] for model in seen]), "its time over AIS's"
+    trained = [time[model] for model in seen if model.startswith("mnist-")]
+    yield "time-of-tempering-trained", "times", ends(trained), "the same on small trained models"
 
 
 # ---- differences of numbers that the papers print
@@ -987,12 +947,8 @@ def verdict_words(stored: Stored) -> Numbers:
         ("mnistCD1-20", 10_000),
     ):
         row = stored.row("raise-figure-3", model=model, start="base rates", steps=steps)
-        yield (
-            f"verdict-{model}-{steps}",
-            "",
-            verdict_of(row),
-            f"{model}, base rates, {steps:,} steps",
-        )
+        what = f"{model}, base rates, {steps:,} steps"
+        yield f"verdict-{model}-{steps}", "", verdict_of(row), what
 
 
 @derived
@@ -1008,51 +964,20 @@ def orders(stored: Stored) -> Numbers:
     whole = bound + stored.row("dbn-bound-gap", model="DBN-CD25")["gap"]
     row = stored.row("raise-table-2", model="MNIST DBN")
     off = [abs(whole - row[f"{start}_ais"]) for start in ("uniform", "base_rate")]
-    yield (
-        "bound-and-gap-off",
-        "nats",
-        max(off),
-        "chapter 7's log-probability from AIS's ends, at most",
-    )
-    fits = lengths_that_fit(stored)
-    everywhere = set.intersection(*map(set, fits.values()))
-    yield "fits-all", "count", len(everywhere), "lengths that fit all rows"
-    yield "rows", "count", len(fits), "rows of Table 1 with a constant T"
-    for epoch in (10, 50):
-        count = sum(epoch in lengths for lengths in fits.values())
-        yield f"rows-{epoch}", "count", count, f"rows that {epoch} epochs fit"
-    wide = ("CD1(500)", "CD3(500)", "CD25(500)")
-    worse = sum(mean_at(stored, model, 10) < mean_at(stored, model, 5) for model in wide)
-    yield "worse-after-ten", "count", worse, "models of 500 units worse after ten epochs than five"
-    blank = stored.rows("sm2008-training-paths", model="CD1(500)")
-    least = min(row["blank_share"] for row in blank)
-    yield "CD1-500-blank", "fraction", least, "least share of CD1(500)'s mass on blank pages"
-    below = [row["epoch"] for row in blank if row["test"] < -125.53]
-    above = [row["epoch"] for row in blank if row["test"] > -125.53]
-    passes = [
-        max(epoch for epoch in below if epoch not in above),
-        min(epoch for epoch in above if epoch not in below),
-    ]
-    yield "CD1-500-passes", "epochs", passes, "no seed and each seed passes the printed value"
+    what = "chapter 7's log-probability from AIS's ends, at most"
+    yield "bound-and-gap-off", "nats", max(off), what
+    yield from training_orders(stored)
     missed = stored.rows("ais-coverage")
-    yield (
-        "misses",
-        "count",
-        sum(row["too_low"] for row in missed),
-        "experiments that missed, too low",
-    )
+    too_low = sum(row["too_low"] for row in missed)
+    yield "misses", "count", too_low, "experiments that missed, too low"
     warned = sum(row["missed_and_warned"] for row in missed)
     yield "misses-warned", "count", warned, "missed with a warning"
     interval = stored.row("sm2008-own-weights")["interval_3_sigma"]
     short = both_averages(stored)[0] - interval[1]
     yield "interval-short", "nats", short, "our first interval ends short of both averages"
     eight = stored.row("csl-kept-states", csl_states=8_000_000)
-    yield (
-        "CSL-below-AIS",
-        "nats",
-        eight["ais"] - eight["csl"],
-        "eight million states: CSL below AIS",
-    )
+    below = eight["ais"] - eight["csl"]
+    yield "CSL-below-AIS", "nats", below, "eight million states: CSL below AIS"
     sets = {row["model"]: row for row in stored.rows("one-minus-eight")}
     del sets["training images, anew"]
     far = min(max(row["lowest"] - 56.6, 56.6 - row["highest"]) for row in sets.values())
@@ -1070,3 +995,27 @@ def orders(stored: Stored) -> Numbers:
     flow = stored.row("blank-page-flow")
     digit = stored.row("sm2008-figure-2", model="training images")["pixels_on"]
     yield "second-mode-pixels", "times", flow["rest_pixels"] / digit, "its pixels on over a digit's"
+
+
+def training_orders(stored: Stored) -> Numbers:
+    """Lengths of training that fit the printed table, or pass its values."""
+    fits = lengths_that_fit(stored)
+    everywhere = set.intersection(*map(set, fits.values()))
+    yield "fits-all", "count", len(everywhere), "lengths that fit all rows"
+    yield "rows", "count", len(fits), "rows of Table 1 with a constant T"
+    for epoch in (10, 50):
+        count = sum(epoch in lengths for lengths in fits.values())
+        yield f"rows-{epoch}", "count", count, f"rows that {epoch} epochs fit"
+    wide = ("CD1(500)", "CD3(500)", "CD25(500)")
+    worse = sum(mean_at(stored, model, 10) < mean_at(stored, model, 5) for model in wide)
+    yield "worse-after-ten", "count", worse, "models of 500 units worse after ten epochs than five"
+    of_seeds = stored.rows("sm2008-training-paths", model="CD1(500)")
+    least = min(row["blank_share"] for row in of_seeds)
+    yield "CD1-500-blank", "fraction", least, "least share of CD1(500)'s mass on blank pages"
+    below = [row["epoch"] for row in of_seeds if row["test"] < -125.53]
+    above = [row["epoch"] for row in of_seeds if row["test"] > -125.53]
+    passes = [
+        max(epoch for epoch in below if epoch not in above),
+        min(epoch for epoch in above if epoch not in below),
+    ]
+    yield "CD1-500-passes", "epochs", passes, "no seed and each seed passes the printed value"

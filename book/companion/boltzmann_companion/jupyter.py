@@ -1,7 +1,8 @@
-"""What JupyterLab shows of a chapter: its run open and with captions, what is stored folded and called so, and errors in short.
+"""What JupyterLab shows of a chapter.
 
-The page shows what was stored at the papers' size, and folds the small run. Whoever runs the
-chapter wants to see what the run gives.
+The page of a chapter shows what was stored at the papers' size, and folds the small run. Whoever
+runs the chapter wants to see what the run gives: its results are open and have captions, stored
+results are folded and called so, and errors are short.
 """
 
 from __future__ import annotations
@@ -38,16 +39,17 @@ _FOLDED = {
 # Cells that print what a result says.
 _CLAIMS = {"checks", "nbval-check-output"}
 # The parameters that the reader of the open chapter has changed.
-_OWN: dict[str, object] = {}
+_OWN_PARAMETERS: dict[str, object] = {}
 # These say in a sentence what is wrong, or are the reader's own doing: the lines of the library
 # that lead to them add nothing.
 _EXPLAINED = (InputError, FrozenInstanceError, AssertionError, NameError, KeyboardInterrupt)
 
 
 def fold(cell: NotebookNode) -> None:
-    """Fold a code cell in JupyterLab as its tags fold it on the page, but what the run gives is open, and what is only stored is folded.
+    """Fold a code cell in JupyterLab as its tags fold it on the page.
 
-    JupyterLab unfolds every output when its cell is run.
+    But results of the run are open, and those that are only stored are folded. JupyterLab unfolds
+    every output when its cell is run.
 
     Parameters
     ----------
@@ -65,16 +67,16 @@ def fold(cell: NotebookNode) -> None:
     tags = set(cell.metadata.get("tags", []))
     folded = {key for key, folding in _FOLDED.items() if folding & tags}
     if tags & _CLAIMS or "figure" in cell.metadata.get("mystnb", {}):
-        folded -= {"outputs_hidden"}
+        folded.discard("outputs_hidden")
         if only_stored(cell.source):
-            folded |= {"outputs_hidden"}
-    cell.metadata["jupyter"] = dict.fromkeys(sorted(folded), True)
-    if not folded:
-        del cell.metadata["jupyter"]
+            folded.add("outputs_hidden")
+    cell.metadata.pop("jupyter", None)
+    if folded:
+        cell.metadata["jupyter"] = dict.fromkeys(sorted(folded), True)
 
 
 def only_stored(source: str) -> bool:
-    """Whether a cell shows only results that lie in the clone, and none of the run.
+    """Whether a cell shows only results that came with the book, and none of the run.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def only_stored(source: str) -> bool:
 
 
 def _say_stored(info: ExecutionInfo) -> None:
-    """Say above a stored table that the run does not change it, to whom `_show_caption` shows the caption."""
+    """Say above a stored table that the run does not change it, if the client sends metadata."""
     if info.cell_meta and only_stored(info.raw_cell or ""):
         display(
             Markdown("*Stored with the book, at the papers' size. This run does not change it.*")
@@ -99,52 +101,54 @@ def _say_stored(info: ExecutionInfo) -> None:
 
 
 def _show_caption(result: ExecutionResult) -> None:
-    """Show the caption of the figure or table that a cell has made, with the name by which the text refers to it.
+    """Show the caption of the figure or table that a cell has made, with its name in the text.
 
     The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the
     code. No other client does. With settings of the reader's own it says so.
     """
-    of_cell = (result.info and result.info.cell_meta) or {}
-    made = of_cell.get("mystnb", {}).get("figure")
-    if made and result.success:
-        kind = "Table" if made["name"].startswith("tab-") else "Figure"
+    metadata = (result.info and result.info.cell_meta) or {}
+    figure = metadata.get("mystnb", {}).get("figure")
+    if figure and result.success:
+        kind = "Table" if figure["name"].startswith("tab-") else "Figure"
         source = (result.info and result.info.raw_cell) or ""
         whose = "" if only_stored(source) else _with_your_settings()
-        display(Markdown(f"**{kind} {made['name']}.** {made['caption']}{whose}"))
+        display(Markdown(f"**{kind} {figure['name']}.** {figure['caption']}{whose}"))
 
 
 def _with_your_settings() -> str:
-    """A sentence that names the parameters that the reader has changed; nothing if there are none."""
-    named = ", ".join(f"`{name} = {value!r}`" for name, value in _OWN.items())
-    return f" **With your settings**, {named}." if named else ""
+    """A sentence that names the parameters that the reader has changed, if any."""
+    changes = ", ".join(f"`{name} = {value!r}`" for name, value in _OWN_PARAMETERS.items())
+    return f" **With your settings**, {changes}." if changes else ""
 
 
-def _own_lines(shell: InteractiveShell, traceback: TracebackType) -> TracebackType | None:
+def _lines_of_cells(shell: InteractiveShell, traceback: TracebackType) -> TracebackType | None:
     """The part of a traceback in the cells of the notebook."""
-    rest = _own_lines(shell, traceback.tb_next) if traceback.tb_next else None
+    rest = _lines_of_cells(shell, traceback.tb_next) if traceback.tb_next else None
     if traceback.tb_frame.f_globals is not shell.user_ns:
         return rest
     return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
 
-def explain_outputs(own: Mapping[str, object]) -> None:
-    """From now on, say in JupyterLab what a table or figure is, and in every notebook, show an error that explains itself with no lines but the notebook's.
+def explain_outputs(own_parameters: Mapping[str, object]) -> None:
+    """From now on, show captions in JupyterLab, and short errors in every notebook.
+
+    An error that explains itself is shown with no lines but the notebook's.
 
     Parameters
     ----------
-    own : mapping of str to object
-        The parameters that the reader has changed, which an error may come from: it names what the
-        library was given.
+    own_parameters : mapping of str to object
+        The parameters that the reader has changed. An error of the library's input names them,
+        since one of them may have caused it.
     """
     shell = get_ipython()
     if shell is None:
         return
-    yours = ", ".join(f"{name} = {value!r}" for name, value in own.items())
-    _OWN.clear()
-    _OWN.update(own)
-    if own:
-        told = "Below a cell that you have not run, what the book has is shown."
-        display(Markdown(f"{_with_your_settings().strip()} {told}"))
+    yours = ", ".join(f"{name} = {value!r}" for name, value in own_parameters.items())
+    _OWN_PARAMETERS.clear()
+    _OWN_PARAMETERS.update(own_parameters)
+    if own_parameters:
+        advice = "Below a cell that you have not run, what the book has is shown."
+        display(Markdown(f"{_with_your_settings().strip()} {advice}"))
 
     def show(
         shell: InteractiveShell,
@@ -153,17 +157,17 @@ def explain_outputs(own: Mapping[str, object]) -> None:
         traceback: TracebackType,
         tb_offset: int | None = None,
     ) -> None:
-        told = str(error)
+        message = str(error)
         if kind is InputError and yours:
-            told += f" (your parameters: {yours})"
+            message += f" (your parameters: {yours})"
         if kind is NameError:
             *_, (last, _) = walk_tb(traceback)
             if last.f_globals is not shell.user_ns:  # a fault of the library
                 shell.showtraceback((kind, error, traceback), tb_offset=1)
                 return
-            told += "; run the cells above this one first, or look for a slip in the name"
-        alone = kind(told).with_traceback(_own_lines(shell, traceback))
-        shell.showtraceback((kind, alone, alone.__traceback__), tb_offset=0)
+            message += "; run the cells above this one first, or look for a slip in the name"
+        short = kind(message).with_traceback(_lines_of_cells(shell, traceback))
+        shell.showtraceback((kind, short, short.__traceback__), tb_offset=0)
         # `%tb` shows all lines.
         sys.last_value = error
         sys.last_traceback = traceback

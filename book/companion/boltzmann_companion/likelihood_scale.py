@@ -1,8 +1,8 @@
-"""A scale of log-probabilities of the same test images under better and better models, from no model at all to the best in the book.
+"""A scale of log-probabilities of the same test images under better and better models.
 
-Two points of the scale need no training and are computed here: uniform pixels, and independent
-pixels at the base rates of the training images. The others are taken from the records of the
-chapters that made them.
+It goes from no model at all to the best one in the book. Two points of the scale need no training
+and are computed here: uniform pixels, and independent pixels at the base rates of the training
+images. The others are taken from the records of the chapters that made them.
 """
 
 from __future__ import annotations
@@ -53,11 +53,10 @@ def likelihood_scale(profile: str, images: BinaryImages) -> list[dict[str, str |
         `model`, `test` in nats, and `bits`, the length in bits of an image in a code made from the
         model. A model whose record does not exist is left out.
     """
+    base_rates = bernoulli_log_prob(images.test.double(), images.base_rate_bias())
     averages = {
         "uniform pixels": -images.test.shape[1] * math.log(2),
-        "base rates": bernoulli_log_prob(images.test.double(), images.base_rate_bias())
-        .mean()
-        .item(),
+        "base rates": base_rates.mean().item(),
     }
     for model, cell in MODELS[profile].items():
         average = cell_of(cell, load_result(cell.record, profile))

@@ -81,6 +81,11 @@ LIMITS = {
 }
 
 
+def _bound(bound: Bound, size: Profile, settings: Mapping[str, Any]) -> float:
+    """The number that a bound is in a profile."""
+    return bound(size, settings) if callable(bound) else bound
+
+
 def limit_of(chapter: str, name: str) -> Limit:
     """What a parameter of a chapter may be.
 
@@ -111,7 +116,7 @@ def require_within(
     name : str
         Name of the parameter.
     value : number or None
-        None, which stands for what a profile has of itself, is within every limit.
+        None stands for the value that a profile has itself, and is within every limit.
     limit : Limit
         From `limit_of`.
     size : Profile
@@ -133,10 +138,8 @@ def require_within(
     """
     if not isinstance(value, int | float):
         return
-    least, most = (
-        bound if isinstance(bound, int | float) else bound(size, settings)
-        for bound in (limit.least, limit.most)
-    )
+    least = _bound(limit.least, size, settings)
+    most = _bound(limit.most, size, settings)
     if least <= value <= most:
         return
     if limit.least == 0:

@@ -1,8 +1,8 @@
-"""ln p*(v) of deep models for whole test sets, by importance sampling; this takes minutes to hours, so results are kept.
+"""ln p*(v) of deep models for whole test sets, by importance sampling.
 
-The images are taken in blocks. Each block is a shard, as in `paperlib.estimators.shards`: its draws
-are determined by the model, the images, the number of samples, the seed and the version of the
-draws, and its file is named after these.
+This takes minutes to hours, so results are stored. The images are taken in blocks. Each block is a
+shard, as in `paperlib.estimators.shards`: its draws are determined by the model, the images, the
+number of samples, the seed and the version of the draws, and its file is named after these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _IMAGES_PER_SHARD = 1_000
 def log_unnormalized_run(
     model: DBM | DBN, v: ArrayLike, num_samples: int, seed: int
 ) -> Work[Tensor]:
-    """`model.log_unnormalized` in shards of a thousand vectors, for `boltzmann_likelihood.store.kept`; the result is float64 [N], in nats.
+    """`model.log_unnormalized` in shards of a thousand vectors; the result is float64 [N], in nats.
+
+    `boltzmann_likelihood.store.kept` computes and stores the shards.
 
     Parameters
     ----------
@@ -55,18 +57,18 @@ def log_unnormalized_run(
     """
     num_samples = require_count("num_samples", num_samples)
     blocks = as_binary("v", v, model.num_visible).to(torch.uint8).split(_IMAGES_PER_SHARD)
-    of_model = f"log_unnormalized {type(model).__name__} {model.checksum()}"
+    task = f"log_unnormalized {type(model).__name__} {model.checksum()}"
     shards = [
         shard(
-            f"{of_model} {tensors_checksum([block])} {num_samples} {seed} {DRAWS}",
+            f"{task} {tensors_checksum([block])} {num_samples} {seed} {DRAWS}",
             partial(_log_unnormalized, block.clone(), num_samples),
             len(block),
         )
         for block in blocks
     ]
 
-    def join(found: list[dict[str, Tensor]]) -> Tensor:
-        return torch.cat([each["log_unnormalized"] for each in found])
+    def join(results: list[dict[str, Tensor]]) -> Tensor:
+        return torch.cat([result["log_unnormalized"] for result in results])
 
     return Work("ln p*(v)", (model, torch.empty(0)), shards, join, model.device)
 

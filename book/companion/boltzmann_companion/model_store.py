@@ -1,4 +1,4 @@
-"""Where stored models are: in the checkout, beside an installed library, or on a server from which they are downloaded and checked.
+"""Where stored models are: in the checkout, beside an installed library, or on a server.
 
 An installed library contains the small models. A large one is downloaded when a chapter first needs
 it. Its contents must have the checksum that is listed in `data/models/SHA256SUMS`, which every
@@ -69,21 +69,22 @@ def download_model(model_id: str) -> Path:
     address = _models_address()
     if address is None:
         raise InputError(
-            f"{expected}, found none; put the file {path.name} from the repository's data/models there, "
-            f"or set {VARIABLE} to the address of a folder that has it"
+            f"{expected}, found none; put the file {path.name} from the repository's data/models "
+            f"there, or set {VARIABLE} to the address of a folder that has it"
         )
     source = f"{address.rstrip('/')}/{path.name}"
     try:
         pooch.retrieve(source, f"sha256:{checksum}", path.name, path.parent)
     except (requests.RequestException, OSError, ValueError) as error:
+        reason = why_no_download(error, source)
         raise InputError(
-            f"{expected}, or a download from {source}, which failed: {why_no_download(error, source)}"
+            f"{expected}, or a download from {source}, which failed: {reason}"
         ) from error
     return path
 
 
 def stored_checksums() -> dict[str, str]:
-    """SHA-256 of every stored model by the name of its file, as `sha256sum` writes them to `data/models/SHA256SUMS`."""
+    """SHA-256 of every stored model by the name of its file, from `data/models/SHA256SUMS`."""
     lines = (_models_folder() / _CHECKSUMS).read_text(encoding="ascii").splitlines()
     return {name: checksum for checksum, name in (line.split() for line in lines)}
 
@@ -97,8 +98,9 @@ def _in_checkout() -> bool:
 
 
 def _models_address() -> str | None:
-    if chosen := os.environ.get(VARIABLE):
-        return chosen
+    address = os.environ.get(VARIABLE)
+    if address:
+        return address
     try:
         addresses = metadata(_DISTRIBUTION).get_all("Project-URL") or ()
     except PackageNotFoundError:  # a folder on the path

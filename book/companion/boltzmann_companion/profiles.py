@@ -34,7 +34,8 @@ Result = TypeVar("Result")
 
 
 @never_changed(
-    "change what the chapter takes from it: images = dataclasses.replace(size.images(), test=...), or the entries of chapter 8"
+    "change what the chapter takes from it: images = dataclasses.replace(size.images(), test=...), "
+    "or the entries of chapter 8"
 )
 @dataclass(frozen=True)
 class Profile:
@@ -56,7 +57,10 @@ class Profile:
 
     @property
     def device(self) -> str:
-        """The device of the chains of AIS and RAISE, at the papers' size the one that `PAPERLIB_DEVICE` names, by default the CPU."""
+        """The device of the chains of AIS and RAISE: the CPU.
+
+        At the papers' size, `PAPERLIB_DEVICE` may name another.
+        """
         return "cpu" if self.name == "digits" else os.environ.get(DEVICE) or "cpu"
 
     @property
@@ -80,11 +84,11 @@ class Profile:
         seed: int,
         progress: bool | None = None,
     ) -> PartitionEstimate:
-        """AIS; at the papers' size in shards that are kept in `data/cache/shards`, so that a run may be interrupted.
+        """AIS; at the papers' size in shards, so that a run may be interrupted.
 
-        Missing shards are sent to the cluster that `PAPERLIB_CLUSTER` names, if it names one. The
-        small runs are computed anew each time, since a stored result does not reflect later changes
-        to the code.
+        Shards are stored in `data/cache/shards`. Missing ones are sent to the cluster that
+        `PAPERLIB_CLUSTER` names, if it names one. The small runs are computed anew each time, since
+        a stored result does not reflect later changes to the code.
         """
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
@@ -99,23 +103,28 @@ class Profile:
         seed: int,
         progress: bool | None = None,
     ) -> ReverseEstimate:
-        """RAISE, kept in shards in the same way."""
+        """RAISE, in shards in the same way."""
         if self.name == "digits":
             generator = seeded_generator(seed, path.device)
             return raise_log_prob(path, v, betas, num_chains, generator, progress)
         return self._kept(partial(raise_run, path, v, betas, num_chains, seed), progress)
 
     def log_unnormalized(self, model: DBM | DBN, v: Tensor, num_samples: int, seed: int) -> Tensor:
-        """ln p*(v) of a deep model, float64 [N]; at the papers' size kept in the same way."""
+        """ln p*(v) of a deep model, float64 [N]; at the papers' size in shards as well."""
         if self.name == "digits":
             return model.log_unnormalized(v, num_samples, seeded_generator(seed, model.device))
         return self._kept(lambda device: log_unnormalized_run(model, v, num_samples, seed))
 
     def run(self, on: Callable[[str], Work[Result]]) -> Work[Result]:
-        """Given the shards on a device: those on `device`, or on another one if all of those are stored.
+        """The shards of a run on the profile's device, or on another where all of them are stored.
 
         The longest runs take minutes on a GPU and days on a processor, and are computed wherever a
         machine is at hand.
+
+        Parameters
+        ----------
+        on : callable
+            Returns the shards of the run on a device, which is named by a text.
         """
         runs = [on(device) for device in dict.fromkeys((self.device, "cpu", "cuda"))]
         return next((run for run in runs if is_stored(run, self.folder)), runs[0])

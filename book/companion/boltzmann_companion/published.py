@@ -1,9 +1,10 @@
-"""The numbers that the papers publish, read from `data/published.csv`; `tests/test_published.py` checks them entry by entry.
+"""The numbers that the papers publish, read from `data/published.csv`.
 
 The table has every number that the two papers publish: all cells of their tables, and the numbers
 of their running text, captions and footnotes. Cells in which a paper prints a dash have no entry.
 Numbers that we regenerate are in `figures/<profile>/<record>.json`. At the end are numbers of a
 later paper about the same weights, which the report of the two papers does not count.
+`tests/test_published.py` checks the table entry by entry.
 """
 
 from __future__ import annotations
@@ -119,8 +120,9 @@ def load_published(
 
 
 def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
-    """The entries whose fields equal all those given, such as `find(entries, where="Table 1")`."""
-    if unknown := sorted(set(wanted) - {field.name for field in fields(Published)}):
+    """The entries whose fields have these values, such as `find(entries, where="Table 1")`."""
+    unknown = sorted(set(wanted) - {field.name for field in fields(Published)})
+    if unknown:
         raise InputError(f"find: expected names of fields of Published, got {unknown}")
     return [e for e in entries if all(getattr(e, name) == value for name, value in wanted.items())]
 
@@ -133,10 +135,11 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _entry(row: Mapping[str, str]) -> Published:
     texts = {name: row[name] for name in ("id", "paper", "where", "row", "column", "unit", "kind")}
-    value, low, high = (_number(row[name]) for name in ("value", "low", "high"))
+    low = _number(row["low"])
+    high = _number(row["high"])
     return Published(
         **texts,
-        value=value,
+        value=_number(row["value"]),
         interval=None if low is None or high is None else (low, high),
         reproduced_by=_cell(row, "reproduced_by"),
         same_weights=_cell(row, "same_weights"),

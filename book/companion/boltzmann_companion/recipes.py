@@ -1,8 +1,9 @@
-"""Which models there are, and how each was trained: recipes are data, and each model file contains its own.
+"""Which models there are, and how each was trained.
 
-`mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them
-in the `digits` profile. Digits RBMs are stored too, since hundreds of epochs amplify a difference
-in the last digit between two processors; digits mixtures are trained whenever a chapter needs them.
+Recipes are data, and each model file contains its own. `mnist-*` models are trained once and stored
+in `data/models`; `digits-*` models stand in for them in the `digits` profile. Digits RBMs are
+stored too, since hundreds of epochs amplify a difference in the last digit between two processors;
+digits mixtures are trained whenever a chapter needs them.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Recipe:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type in which it is trained, float64 for `digits` so that results agree between processors."""
+        """Type in which it is trained: float64 for `digits`, to agree between processors."""
         return torch.float64 if self.dataset == "digits" else torch.float32
 
     @property
@@ -99,7 +100,10 @@ def _by_cd(
     fitted: str | None = None,
     **options: Any,
 ) -> Recipe:
-    """An RBM, or with `below` one more layer of a DBN, which learns from draws of the frozen layers; options of `ContrastiveDivergence`."""
+    """An RBM, or with `below` one more layer of a DBN, which learns from draws of frozen layers.
+
+    The options are those of `ContrastiveDivergence`.
+    """
     if dataset == "digits":
         options["batch_size"] = 50  # there are 1,438 training images
     training = ContrastiveDivergence(num_hidden, epochs, **options)
@@ -108,7 +112,10 @@ def _by_cd(
 
 
 def _by_pcd(label: str, dataset: str, num_hidden: int, epochs: int) -> Recipe:
-    """The RAISE paper's RBMs: persistent chains, a rate that falls to zero, and no momentum, which such chains tolerate badly."""
+    """An RBM of the RAISE paper: persistent chains, and a rate that falls to zero.
+
+    There is no momentum, which such chains tolerate badly.
+    """
     training = ContrastiveDivergence(
         num_hidden,
         epochs,
@@ -123,7 +130,7 @@ def _by_pcd(label: str, dataset: str, num_hidden: int, epochs: int) -> Recipe:
 def _deep_boltzmann(
     num_hidden_1: int, num_hidden_2: int, pretraining_epochs: int, epochs: int
 ) -> DeepBoltzmannLearning:
-    """Mean field needs few updates here, and more chains are worth more than longer ones (see chapter 10)."""
+    """A DBM. Mean field needs few updates here, and chains need not be long (see chapter 10)."""
     return DeepBoltzmannLearning(
         ContrastiveDivergence(num_hidden_1, pretraining_epochs),
         ContrastiveDivergence(num_hidden_2, pretraining_epochs),
@@ -136,7 +143,11 @@ def _deep_boltzmann(
 def _wide_deep_boltzmann(
     num_hidden_1: int, num_hidden_2: int, pretraining_epochs: int, epochs: int
 ) -> DeepBoltzmannLearning:
-    """Longer or faster pre-training of the second layer, or the plain gradient, switches most of its units off for good."""
+    """A DBM whose second layer is trained with care.
+
+    Longer or faster pre-training of that layer, or the plain gradient, switches most of its units
+    off for good.
+    """
     return replace(
         _deep_boltzmann(num_hidden_1, num_hidden_2, pretraining_epochs, epochs),
         pretraining_2=ContrastiveDivergence(
@@ -156,11 +167,12 @@ def _from_noise(
 
 
 def _from_images(num_components: int, dataset: str, smoothing: float, **options: Any) -> Recipe:
-    """A mixture trained as held-out training images recommend: see `paperlib.learning.mixture_em`, which has the options."""
+    """A mixture trained as held-out training images recommend; options of `MixtureEM`."""
     training = MixtureEM(num_components, smoothing, **options)
     return Recipe(f"MoB({num_components}), started at images", dataset, training)
 
 
+# Parts of recipes that were fitted.
 _STOPPED = "number of epochs"
 _SMOOTHED = "smoothing"
 
@@ -297,7 +309,10 @@ def train_recipe(
 def store_model(
     model_id: str, model: Model, path: Path, commit: str, minutes: float | None = None
 ) -> None:
-    """Write a trained model in half precision, with its recipe and the minutes it took in the file's metadata."""
+    """Write a trained model in half precision.
+
+    Its recipe and the minutes that it took are in the file's metadata.
+    """
     chosen = recipe(model_id)
     metadata = {
         "id": model_id,
@@ -319,7 +334,7 @@ def store_model(
 def random_rbm(
     num_visible: int, num_hidden: int, generator: torch.Generator, scale: float = 1.0
 ) -> RBM:
-    """A small RBM whose weights and biases are draws from a normal distribution with standard deviation `scale`.
+    """A small RBM with normal weights and biases, whose standard deviation is `scale`.
 
     Examples
     --------
@@ -332,7 +347,10 @@ def random_rbm(
 
 
 def load_model(model_id: str, dtype: torch.dtype) -> Model:
-    """A stored model; without a file, a small `digits` recipe is trained on the spot, and any other model is downloaded.
+    """A stored model.
+
+    Without a file, a small `digits` recipe is trained on the spot, and any other model is
+    downloaded.
 
     Raises
     ------

@@ -12,10 +12,11 @@ Its provenance says what made it:
 `checked`                     what that covers; older records lack it and checked the library only
 `utc`                         when it was written
 `seconds`                     from the start of the *chapter* until then, including its earlier
-                              cells but not shards that were found on disk
+                              cells but not shards that were on disk already
 `shards`                      what computed the shards of AIS and RAISE that the chapter used until
                               then (`boltzmann_likelihood.store.summarize_shards`)
-`processor`, `torch`, ...     the machine and the versions (`boltzmann_likelihood.provenance.made_by`)
+`processor`, `torch`, ...     the machine and the versions
+                              (`boltzmann_likelihood.provenance.made_by`)
 `device`, `threads`, `dtype`  where and how chains walked
 `draws`                       the version of the draws (`paperlib.kernels.version`)
 `data`, `models`              SHA-256 of what went in
@@ -63,13 +64,13 @@ if TYPE_CHECKING:
     from boltzmann_companion.profiles import Profile
 
 Value = float | int | str | None | list[Any]
-# So many numbers of a record are told one by one; where one moves, often all do.
-_TOLD = 6
+# So many numbers of a record are listed one by one; where one moves, often all do.
+_MOST_LINES = 6
 # The longest name that a folder gets from the settings of its records.
 _LONGEST_NAME = 60
 
 
-def results_folder(profile: str, own: Mapping[str, Any] | None = None) -> Path:
+def results_folder(profile: str, own_settings: Mapping[str, Any] | None = None) -> Path:
     """Where a profile's results go: `$PAPERLIB_FIGURES/<profile>`, or else a local folder.
 
     Each set of settings of a reader's own has a folder of its own in it.
@@ -82,7 +83,7 @@ def results_folder(profile: str, own: Mapping[str, Any] | None = None) -> Path:
     ----------
     profile : str
         Name of the profile.
-    own : mapping, optional
+    own_settings : mapping, optional
         The parameters and settings that a reader has changed.
 
     Examples
@@ -91,7 +92,7 @@ def results_folder(profile: str, own: Mapping[str, Any] | None = None) -> Path:
     ('digits', 'own', 'repetitions=300,seed=7')
     """
     folder = _results_root() / profile
-    return folder / "own" / _name_of_settings(own) if own else folder
+    return folder / "own" / _name_of_settings(own_settings) if own_settings else folder
 
 
 def _results_root() -> Path:
@@ -106,9 +107,9 @@ def _results_root() -> Path:
     return here / "figures"
 
 
-def _name_of_settings(own: Mapping[str, Any]) -> str:
-    """A name for the folder of some settings, which two sets share only by their order."""
-    text = ",".join(f"{name}={value}" for name, value in sorted(own.items()))
+def _name_of_settings(own_settings: Mapping[str, Any]) -> str:
+    """The name of the folder for these settings, whatever their order."""
+    text = ",".join(f"{name}={value}" for name, value in sorted(own_settings.items()))
     name = re.sub(r"[^\w=.,-]+", "_", text)
     exact = name == text and len(name) <= _LONGEST_NAME
     return name if exact else f"{name[:_LONGEST_NAME]}-{storage.sha256(text.encode())[:8]}"
@@ -125,10 +126,10 @@ class OwnSettings:
 
     Examples
     --------
-    >>> own = OwnSettings({"seed": 7}, {"runs": [10]})
-    >>> own.values
+    >>> own_settings = OwnSettings({"seed": 7}, {"runs": [10]})
+    >>> own_settings.values
     {'seed': 7, 'runs': [10]}
-    >>> print(own.options)
+    >>> print(own_settings.options)
     --set seed=7  # with settings["runs"] = [10]
     """
 
@@ -145,12 +146,17 @@ class OwnSettings:
 
     @property
     def options(self) -> str:
-        """What follows the command that makes a record again: options, and a remark on what no option can set."""
-        options = [
+        """What follows the command that makes a record again.
+
+        These are the command's options, and a remark on what no option can set.
+        """
+        parts = [
             f"--set {shlex.quote(f'{name}={value!r}')}" for name, value in self.parameters.items()
         ]
-        changed = [f'settings["{name}"] = {value!r}' for name, value in self.settings.items()]
-        return " ".join(options + ([f" # with {', '.join(changed)}"] if changed else []))
+        if self.settings:
+            changed = [f'settings["{name}"] = {value!r}' for name, value in self.settings.items()]
+            parts.append(f" # with {', '.join(changed)}")
+        return " ".join(parts)
 
 
 class Run:
@@ -186,7 +192,7 @@ class Run:
         figure: Figure | None = None,
         processor_bound: bool = False,
         settings: Mapping[str, Any] | None = None,
-        own: OwnSettings | None = None,
+        own_settings: OwnSettings | None = None,
     ) -> dict[str, Any]:
         """Write a record, and its picture as SVG and PNG, unless it says nothing new.
 
@@ -214,7 +220,7 @@ class Run:
             the updates amplify these differences and end at different models.
         settings : mapping, optional
             Parameters and settings of the chapter, by name.
-        own : OwnSettings, optional
+        own_settings : OwnSettings, optional
             Those that the reader has changed. The record then goes to a folder of its own.
 
         Returns
@@ -249,30 +255,22 @@ class Run:
             },
             "rows": [_plain_row(row, columns) for row in rows],
             "processor_bound": processor_bound,
-            "provenance": self._provenance(models or {}, datasets, settings or {}, own),
+            "provenance": self._provenance(models or {}, datasets, settings or {}, own_settings),
         }
         folder = results_folder(self._profile.name, record["provenance"].get("own"))
         path = folder / f"{name}.json"
         pictures = [] if figure is None else [folder / f"{name}.svg", folder / f"{name}.png"]
         old = read_record(path) if path.is_file() else None
         is_refresh = os.environ.get("PAPERLIB_REFRESH") == "1"
-        if old is not None and all(picture.is_file() for picture in pictures):
-            if not comparable(old, record):
-                is_kept = not is_refresh
-            else:
-                is_kept = not (
-                    differences(old, record)
-                    or _is_committed_at_last(old, record)
-                    or other_inputs(old, record["provenance"])
-                )
-            if is_kept and is_refresh:
+        has_pictures = all(picture.is_file() for picture in pictures)
+        if old and has_pictures and not _says_something_new(old, record, is_refresh):
+            if is_refresh:
                 old["provenance"]["again"] = {
                     key: record["provenance"][key]
                     for key in ("utc", "commit", "processor", "instructions")
                 }
                 storage.write_json(path, as_json(old))
-            if is_kept:
-                return record
+            return record
         for picture in pictures:
             assert figure is not None
             with storage.atomic_path(picture) as temporary:
@@ -290,7 +288,7 @@ class Run:
         models: Mapping[str, Model],
         others: Iterable[str],
         settings: Mapping[str, Any],
-        own: OwnSettings | None,
+        own_settings: OwnSettings | None,
     ) -> dict[str, Any]:
         # Most chapters look at one data set only; RAISE's tables have models of two.
         datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
@@ -298,8 +296,8 @@ class Run:
         command = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
         if self._profile.device != "cpu":
             command += f" --device {self._profile.device}"
-        options = own.options if own else os.environ.get(SETTINGS, "")
-        return {
+        options = own_settings.options if own_settings else os.environ.get(SETTINGS, "")
+        provenance: dict[str, Any] = {
             "command": f"{command} {options}".rstrip(),
             "chapter": self._chapter,
             "seed": self._seed,
@@ -315,8 +313,10 @@ class Run:
             "data": {name: binary_images(name).grey.checksum for name in sorted(datasets)},
             "models": {key: model.checksum() for key, model in models.items()},
             "settings": dict(settings),
-            **({"own": json.loads(json.dumps(own.values))} if own else {}),
         }
+        if own_settings:
+            provenance["own"] = json.loads(json.dumps(own_settings.values))
+        return provenance
 
 
 def other_inputs(record: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[str]:
@@ -356,7 +356,13 @@ def other_inputs(record: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[s
     return lines
 
 
-def _is_committed_at_last(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _says_something_new(old: Mapping[str, Any], new: Mapping[str, Any], is_refresh: bool) -> bool:
+    """Whether a record replaces the one on disk."""
+    if not comparable(old, new):
+        return is_refresh
+    if differences(old, new) or other_inputs(old, new["provenance"]):
+        return True
+    # the same numbers, now of committed code
     return bool(old["provenance"].get("dirty")) and new["provenance"]["dirty"] is False
 
 
@@ -377,9 +383,9 @@ def load_result(name: str, profile: str) -> dict[str, Any] | None:
 def source_line(record: Mapping[str, Any]) -> str:
     """Where a record is and the command that makes it again, as Markdown.
 
-    It is shown below the record's tables and pictures. Below those of a run with settings of a
-    reader's own it says so, and below a small run of which another processor makes other numbers,
-    on which it was made.
+    It is shown below the record's tables and pictures. If the run had settings of a reader's own,
+    the line says so. If another processor would give other numbers, the line of a small run names
+    the processor.
 
     Examples
     --------
@@ -388,11 +394,11 @@ def source_line(record: Mapping[str, Any]) -> str:
     '<small>[figures/digits/t.json](../figures/digits/t.json) · `paperlib models`</small>'
     """
     command = record["provenance"]["command"]
-    own = record["provenance"].get("own")
-    if own:
-        file = results_folder(record["profile"], own) / f"{record['name']}.json"
+    own_settings = record["provenance"].get("own")
+    if own_settings:
+        file = results_folder(record["profile"], own_settings) / f"{record['name']}.json"
         address = Path(os.path.relpath(file)).as_posix()
-        values = ", ".join(f"`{name} = {value!r}`" for name, value in own.items())
+        values = ", ".join(f"`{name} = {value!r}`" for name, value in own_settings.items())
         link = f"[{address.lstrip('./')}]({quote(address)})"
         return f"<small>**With your settings**, {values}: {link} · `{command}`</small>"
     path = f"figures/{record['profile']}/{record['name']}.json"
@@ -426,8 +432,8 @@ class History:
 def history(record: Mapping[str, Any]) -> History:
     """What a record establishes about the code that made it.
 
-    Older records checked only the library, and say nothing about the shards that their chapter
-    found on disk, so that part of their history is unknown.
+    Older records checked only the library, and say nothing about shards that were on disk already,
+    so that part of their history is unknown.
 
     Examples
     --------
@@ -489,7 +495,7 @@ def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
 
 
 def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str], list[str]]:
-    """What moved in the records of a chapter, in words, and the records that cannot be compared here.
+    """What moved in the records of a chapter, and which records cannot be compared here, in words.
 
     Parameters
     ----------
@@ -508,7 +514,8 @@ def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str]
     ...     moved_records("05-exact-partition-functions", committed, Path(empty))[0][0]
     'sm2008-figure-3: was not written'
     """
-    before, after = (_records_of(chapter, folder) for folder in (committed, fresh))
+    before = _records_of(chapter, committed)
+    after = _records_of(chapter, fresh)
     moved = []
     left_out = []
     for name in sorted(before | after):
@@ -519,14 +526,13 @@ def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str]
         elif comparable(before[name], after[name]):
             moved += moved_numbers(before[name], after[name])
         else:
-            left_out.append(
-                f"{name}: not compared, since it follows long training on {_processor_kind(before[name])}"
-            )
+            processor = _processor_kind(before[name])
+            left_out.append(f"{name}: not compared, since it follows long training on {processor}")
     return moved, left_out
 
 
 def moved_numbers(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[str]:
-    """`differences`, each with the name of the record; of many the first, and how many more.
+    """Lines of `differences` with the name of the record: the first ones, and how many more.
 
     Records in float32, or that follow long training, need not agree if they were made by processors
     of two kinds. They are compared within three standard errors, and only where these are stated.
@@ -535,8 +541,8 @@ def moved_numbers(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> lis
     exact = comparable(expected, actual) and expected["provenance"].get("dtype") != "float32"
     within_errors = not exact and _processor_kind(expected) != _processor_kind(actual)
     lines = [f"{name}, {line}" for line in differences(expected, actual, within_errors)]
-    more = len(lines) - _TOLD
-    return lines[:_TOLD] + ([f"{name}: {more} more numbers"] if more > 0 else [])
+    more = len(lines) - _MOST_LINES
+    return lines[:_MOST_LINES] + ([f"{name}: {more} more numbers"] if more > 0 else [])
 
 
 def compared_values(record: Mapping[str, Any]) -> int:
@@ -546,11 +552,11 @@ def compared_values(record: Mapping[str, Any]) -> int:
 
 
 def std_error(row: Mapping[str, Any], column: str) -> Any:
-    """The Monte Carlo standard error of a value in a row: None, a number, or the text `inf` of files.
+    """The Monte Carlo standard error of a value in a row: None, a number, or the text `inf`.
 
     It is a column of the row. For bounds, for which the 2008 paper prints three standard errors, it
     is a third of that column. For values whose error is that of AIS's ln Z, it is the standard
-    error of ln Z, or half the width of its one-sigma interval.
+    error of ln Z, or half the width of its one-sigma interval. Files have infinity as text.
 
     Examples
     --------
@@ -579,10 +585,10 @@ def _records_of(chapter: str, folder: Path) -> dict[str, dict[str, Any]]:
 def differences(
     expected: Mapping[str, Any], actual: Mapping[str, Any], within_errors: bool = False
 ) -> list[str]:
-    r"""Where two records differ by more than the tolerances of `expected`, in words; one line for each place.
+    r"""Where two records differ by more than the tolerances of `expected`, a line for each place.
 
-    With `within_errors`, by more than three standard errors of the expected value; values without
-    one are not compared.
+    With `within_errors`, a difference counts if it is more than three standard errors of the
+    expected value; values without one are not compared.
 
     Examples
     --------
@@ -599,7 +605,7 @@ def differences(
     if len(expected["rows"]) != len(actual["rows"]):
         return [f"{len(expected['rows'])} rows expected, {len(actual['rows'])} found"]
     names = _row_names(expected)
-    found = []
+    lines = []
     for name, old, new in zip(names, expected["rows"], actual["rows"], strict=True):
         for key, column in expected["columns"].items():
             tolerance = column["tolerance"]
@@ -607,13 +613,14 @@ def differences(
                 error = std_error(old, key)
                 stated = isinstance(error, float) and math.isfinite(error)
                 tolerance = max(tolerance, 3 * error) if stated else None
-            if tolerance is not None and not _agree(old.get(key), new.get(key), tolerance):
-                values = " -> ".join(_told(old.get(key), new.get(key)))
-                within = f"within {tolerance:g}".replace("e-0", "e-") if tolerance else ""
-                details = "; ".join(filter(None, [within, _how_far(key, old, new)]))
-                line = f"{name}, {_in_words(column['label'])}: {values}"
-                found.append(f"{line} ({details})" if details else line)
-    return found
+            if tolerance is None or _agree(old.get(key), new.get(key), tolerance):
+                continue
+            values = " -> ".join(_with_digits(old.get(key), new.get(key)))
+            within = f"within {tolerance:g}".replace("e-0", "e-") if tolerance else ""
+            details = "; ".join(filter(None, [within, _how_far(key, old, new)]))
+            line = f"{name}, {_in_words(column['label'])}: {values}"
+            lines.append(f"{line} ({details})" if details else line)
+    return lines
 
 
 def _other_columns(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str:
@@ -630,22 +637,32 @@ def _how_far(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     before = old.get(key)
     after = new.get(key)
     if isinstance(before, list) and isinstance(after, list):
-        if len(before) == len(after) == 2 and all(isinstance(end, float) for end in before + after):
-            width = before[1] - before[0]
-            now = after[1] - after[0]
-            wide = width > 0 and math.isfinite(width) and math.isfinite(now)
-            return f"{now / width:.2f} times as wide" if wide else ""
-    elif isinstance(before, float) and isinstance(after, float) and math.isfinite(after - before):
-        if key.endswith(("error", "sigma")):
-            return f"{after / before:.2f} times as large" if before > 0 else ""
-        error = std_error(old, key)
-        if isinstance(error, float) and math.isfinite(error) and error > 0:
-            return f"{abs(after - before) / error:.1f} standard errors"
-    return ""
+        return _times_as_wide(before, after)
+    if not (isinstance(before, float) and isinstance(after, float)):
+        return ""
+    if not math.isfinite(after - before):
+        return ""
+    if key.endswith(("error", "sigma")):
+        return f"{after / before:.2f} times as large" if before > 0 else ""
+    error = std_error(old, key)
+    known = isinstance(error, float) and math.isfinite(error) and error > 0
+    return f"{abs(after - before) / error:.1f} standard errors" if known else ""
+
+
+def _times_as_wide(before: list[Any], after: list[Any]) -> str:
+    """How an interval has changed; nothing for other lists, or where an end is infinite."""
+    if len(before) != 2 or len(after) != 2:
+        return ""
+    if not all(isinstance(end, float) for end in before + after):
+        return ""
+    width = before[1] - before[0]
+    new_width = after[1] - after[0]
+    known = width > 0 and math.isfinite(width) and math.isfinite(new_width)
+    return f"{new_width / width:.2f} times as wide" if known else ""
 
 
 def _row_names(record: Mapping[str, Any]) -> list[str]:
-    """A name for each row: the first settings that tell the rows apart, as few as possible, or else its number."""
+    """A name for each row: the first settings that tell the rows apart, or else its number."""
     rows = record["rows"]
     names: list[tuple[str, ...]] = [() for _ in rows]
     for key, column in record["columns"].items():
@@ -673,12 +690,13 @@ def _in_words(label: str) -> str:
     return re.sub(r"[$\\{}]", "", text)
 
 
-def _told(old: Value, new: Value) -> tuple[str, str]:
+def _with_digits(old: Value, new: Value) -> tuple[str, str]:
     """Two values with the digits that show their difference."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = [_told(a, b) for a, b in zip(old, new, strict=True)]
-        first, second = zip(*pairs, strict=True) if pairs else ((), ())
-        return f"({', '.join(first)})", f"({', '.join(second)})"
+        pairs = [_with_digits(a, b) for a, b in zip(old, new, strict=True)]
+        before = ", ".join(text for text, _ in pairs)
+        after = ", ".join(text for _, text in pairs)
+        return f"({before})", f"({after})"
     if isinstance(old, float) and isinstance(new, float) and math.isfinite(old - new):
         decimals = max(0, 2 - math.floor(math.log10(abs(old - new)))) if old != new else 4
         return f"{old:.{decimals}f}", f"{new:.{decimals}f}"
@@ -705,7 +723,8 @@ def _plain(value: Any) -> Value:
     if isinstance(value, int | float):
         if math.isnan(value):
             raise InputError(
-                "rows: expected numbers, got nan; a spread, such as a standard deviation, takes two values or more"
+                "rows: expected numbers, got nan; a spread, such as a standard deviation, takes "
+                "two values or more"
             )
         return value
     raise InputError(

@@ -43,7 +43,10 @@ def runs_row(result: PartitionEstimate) -> dict[str, Any]:
 
 
 def ratio_row(result: PartitionEstimate, sign: int = 1) -> dict[str, Any]:
-    """What a table says about an estimate of ln(Z_B / Z_A) along a path from A to B; with sign -1, along one from B to A."""
+    """What a table says about an estimate of ln(Z_B / Z_A) along a path from A to B.
+
+    With sign -1, the estimate is along a path from B to A.
+    """
     low, high = sorted(sign * end for end in result.std_interval(3))
     return {
         "log_ratio": sign * result.log_z,
@@ -65,9 +68,10 @@ def words(warnings: Iterable[str]) -> str:
 
 
 def by_blocks(log_values: Callable[[Tensor], Tensor], data: Tensor, dtype: torch.dtype) -> Tensor:
-    """A value for each image [N, D], float64 [N], block by block: 60,000 images fill too much memory as floats.
+    """A value for each image [N, D], float64 [N].
 
-    A reader's own images may be an array, and are refused if they are not binary.
+    The images are taken in blocks, since 60,000 of them fill too much memory as floats. A reader's
+    own images may be an array, and are refused if they are not binary.
     """
     binary = as_binary("images", data)
     return torch.cat([log_values(block.to(dtype)).double() for block in binary.split(5_000)])
@@ -97,18 +101,18 @@ def pixels_on(images: Tensor) -> float:
 
 
 def samples_row(kind: str, images: Tensor) -> dict[str, Any]:
-    """What a record of samples says of those of one kind, [N, D]."""
+    """The row of a record of samples for those of one kind, [N, D]."""
     return {"model": kind, "images": len(images), "pixels_on": pixels_on(images)}
 
 
 def published_numbers(model: str, column: str) -> list[float]:
-    """What the papers print for a model in a column, none if they do not have it."""
+    """The numbers that the papers print for a model in a column, if any."""
     entries = find(load_published(), row=model, column=column)
     return [entry.value for entry in entries if entry.value is not None]
 
 
 def by_model(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
-    """The rows of each model, in the order in which the models come first.
+    """The rows of each model, in the order in which the models first appear.
 
     Examples
     --------
@@ -119,7 +123,9 @@ def by_model(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def grouped(rows: Rows, *names: str) -> dict[Any, list[Mapping[str, Any]]]:
-    """The rows by their value of a column, or their values of several, in the order in which these come first.
+    """The rows by their value in a column, or their values in several.
+
+    The values are in the order in which they first appear.
 
     Examples
     --------
@@ -129,7 +135,8 @@ def grouped(rows: Rows, *names: str) -> dict[Any, list[Mapping[str, Any]]]:
     groups: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
         values = tuple(row[name] for name in names)
-        groups.setdefault(values if len(names) > 1 else values[0], []).append(row)
+        key = values if len(names) > 1 else values[0]
+        groups.setdefault(key, []).append(row)
     return groups
 
 

@@ -1,7 +1,7 @@
-"""Measured speed: one table from the records that `benchmarks` writes, for the terminal and for the page of the book.
+"""Measured speed: tables from the records that `benchmarks` writes, for the terminal and the book.
 
 A record holds the seconds of every repeat. This module computes ratios of medians, and whether all
-found the same answers. It measures nothing.
+participants have the same answers. It measures nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from boltzmann_companion.record_files import read_record
+from boltzmann_companion.rows import where
 from boltzmann_companion.tables import Table, significant
 from paperlib import storage
 
@@ -52,10 +53,9 @@ class Comparison:
     @property
     def work(self) -> str:
         """The task, with the number of chains that walk at the same time."""
-        walks = self.ours["task"] in ("AIS", "RAISE")
-        return (
-            f"{self.ours['task']}, {self.ours['chains']:,} chains" if walks else self.ours["task"]
-        )
+        task = self.ours["task"]
+        has_chains = task in ("AIS", "RAISE")
+        return f"{task}, {self.ours['chains']:,} chains" if has_chains else task
 
     @property
     def times_as_long(self) -> float:
@@ -64,7 +64,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the results differ by no more than chance and float32 allow; None where the work has no result to compare."""
+        """Whether the results differ by no more than chance and float32 allow; None without any."""
         ours = self.ours["value"]
         other = self.other["value"]
         if ours is None or other is None:
@@ -76,7 +76,8 @@ class Comparison:
 
     def __str__(self) -> str:
         size = f"{self.ours['visible']} × {self.ours['hidden']}"
-        return f"{self.work}, {size}: {self.other['by']} {self.other['value']}, {LIBRARY} {self.ours['value']}"
+        theirs = f"{self.other['by']} {self.other['value']}"
+        return f"{self.work}, {size}: {theirs}, {LIBRARY} {self.ours['value']}"
 
 
 def comparisons(record: Record) -> Iterator[Comparison]:
@@ -89,62 +90,64 @@ def comparisons(record: Record) -> Iterator[Comparison]:
 
 
 def disagreements(record: Record) -> list[str]:
-    """The results that differ from the library's by more than chance and float32 allow, one line for each."""
-    return [str(found) for found in comparisons(record) if found.agrees is False]
+    """A line for each result that differs from the library's by more than chance and float32."""
+    return [str(comparison) for comparison in comparisons(record) if comparison.agrees is False]
 
 
 # ---- tables
 
 
 def speed_table(records: Sequence[Record]) -> Table:
-    """How many times as long as the library each other takes for each task on each machine, and whether the answers agree.
+    """How many times as long as the library others take, and whether the answers agree.
 
-    Each number is a ratio of medians; where they differ between model sizes and numbers of threads,
-    the smallest and the largest are given. A number below one means that the library is the slower
-    one.
+    There is a row for each task and participant, and a column for each machine. Each number is a
+    ratio of medians; where they differ between model sizes and numbers of threads, the smallest and
+    the largest are shown. A number below one means that the library is the slower one.
     """
-    found: dict[tuple[str, str], dict[str, list[Comparison]]] = {}
+    table: dict[tuple[str, str], dict[str, list[Comparison]]] = {}
     machines = [record["provenance"]["machine"] for record in records]
     for record, machine in zip(records, machines, strict=True):
-        for one in comparisons(record):
-            cells = found.setdefault((one.work, one.other["by"]), {})
-            cells.setdefault(machine, []).append(one)
+        for comparison in comparisons(record):
+            cells = table.setdefault((comparison.work, comparison.other["by"]), {})
+            cells.setdefault(machine, []).append(comparison)
     rows = []
-    for (work, by), cells in found.items():
+    for (work, by), cells in table.items():
         ratios = [
-            _span(one.times_as_long for one in cells.get(machine, ())) for machine in machines
+            _span([comparison.times_as_long for comparison in cells.get(machine, ())])
+            for machine in machines
         ]
-        answers = {one.agrees for some in cells.values() for one in some} - {None}
-        rows.append(
-            [work, by, *ratios, {False: "no", True: "yes"}[all(answers)] if answers else "–"]
-        )
-    return Table(["task", "by", *machines, "same answer"], rows, _said_of_the_check(records))
+        answers = {comparison.agrees for cell in cells.values() for comparison in cell} - {None}
+        same = "–"
+        if answers:
+            same = "yes" if all(answers) else "no"
+        rows.append([work, by, *ratios, same])
+    return Table(["task", "by", *machines, "same answer"], rows, _cost_of_check(records))
 
 
-def _said_of_the_check(records: Sequence[Record]) -> str:
-    """What `ais` takes beside its steps, in steps."""
+def _cost_of_check(records: Sequence[Record]) -> str:
+    """A sentence on what `ais` takes beside its steps."""
     steps = []
     for record in records:
-        rows = [row for row in record["rows"] if row["by"] == LIBRARY]
-        for check in (row for row in rows if row["task"] == CHECK):
-            size = ("visible", "hidden", "chains", "threads")
+        rows = where(record["rows"], by=LIBRARY)
+        for check in where(rows, task=CHECK):
+            size = {key: check[key] for key in ("visible", "hidden", "chains", "threads")}
             steps += [
                 seconds_per_step(check) / seconds_per_step(row)
-                for row in rows
-                if row["task"] == "AIS" and all(row[key] == check[key] for key in size)
+                for row in where(rows, task="AIS", **size)
             ]
-    return f"The check of `ais` against a bound takes as long as {_span(steps)} steps of 100 chains, once for each call."
-
-
-def _span(numbers: Iterator[float] | Sequence[float]) -> str:
-    """The smallest and the largest number with three significant digits, or a dash for none."""
-    ordered = sorted(numbers)
-    ends = (
-        dict.fromkeys(significant(number) for number in (ordered[0], ordered[-1]))
-        if ordered
-        else ["–"]
+    return (
+        f"The check of `ais` against a bound takes as long as {_span(steps)} steps of 100 chains, "
+        "once for each call."
     )
-    return " to ".join(ends)
+
+
+def _span(numbers: Sequence[float]) -> str:
+    """The smallest and the largest number with three significant digits, or a dash for none."""
+    if not numbers:
+        return "–"
+    low = significant(min(numbers))
+    high = significant(max(numbers))
+    return low if low == high else f"{low} to {high}"
 
 
 def call_table(records: Sequence[Record]) -> Table:

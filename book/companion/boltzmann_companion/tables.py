@@ -102,8 +102,10 @@ def significant(value: float, digits: int = 3) -> str:
     >>> print(significant(-3.14e-6))
     $-3.14 \cdot 10^{-6}$
     """
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else format_value(float(value))
+    if value == 0:
+        return "0"
+    if not math.isfinite(value):
+        return format_value(float(value))
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     if int(exponent) < -4:
         return f"${mantissa} \\cdot 10^{{{int(exponent)}}}$"
@@ -175,27 +177,42 @@ class Record(dict[str, Any]):
     """
 
     def only(self, rows: Iterable[Mapping[str, Any]] | None = None, **values: Any) -> Record:
-        """The record with these of its rows, or with those that have these values, for example `steps=100`."""
-        given: Iterable[Mapping[str, Any]] = self["rows"] if rows is None else rows
-        return Record(self, rows=[row for row in given if values.items() <= row.items()])
+        """The record with some of its rows: these, or those with these values.
+
+        Parameters
+        ----------
+        rows : iterable of mappings, optional
+            By default all of the record's.
+        **values
+            Only rows with these values are taken, for example `steps=100`.
+        """
+        candidates: Iterable[Mapping[str, Any]] = self["rows"] if rows is None else rows
+        return Record(self, rows=[row for row in candidates if values.items() <= row.items()])
 
     def view(self, which: str | None = None, *, transpose: bool = False) -> Table:
-        """The table of this name, or the first or only one, transposed if it has few rows and many columns.
+        """The table of this name, or the first or only one.
+
+        Parameters
+        ----------
+        which : str, optional
+            Its name in `headings/`.
+        transpose : bool
+            As for `record_table`.
 
         Raises
         ------
         InputError
             If the record has no table of this name, or is not computed yet.
         """
-        how = view(self["name"], which)
+        shown = view(self["name"], which)
         columns = self["columns"]
         filled = {key: None for key in columns if any(r.get(key) is not None for r in self["rows"])}
         labels = {
             key: heading or columns[key]["label"]
-            for key, heading in (how.headings or filled).items()
+            for key, heading in (shown.headings or filled).items()
             if key in columns
         }
-        return record_table(self, labels, how.digits, transpose)
+        return record_table(self, labels, shown.digits, transpose)
 
     def __missing__(self, key: str) -> Any:
         raise InputError(self._missing)
@@ -215,9 +232,10 @@ class Record(dict[str, Any]):
 
 
 def model_table(model_ids: Sequence[str]) -> Table:
-    """How models were trained: recipe, minutes on the machine that trained them, and SHA-256 of the stored file.
+    """How models were trained.
 
-    If any recipe was fitted to published values, a further column says how.
+    The table has each recipe, the minutes on the machine that trained the model, and the SHA-256 of
+    the stored file. If any recipe was fitted to published values, a further column says how.
 
     Parameters
     ----------
@@ -260,7 +278,7 @@ def cell_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
 
 
 def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float | None:
-    """The Monte Carlo standard error of the value in a cell; None if it has none, or none that is finite.
+    """The Monte Carlo standard error of the value in a cell; None if none is known.
 
     `boltzmann_companion.records.std_error` says where it stands in the record.
     """
@@ -269,16 +287,14 @@ def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float
 
 
 def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
-    """The standard error as in `cell_std_error`, but infinite where the record says that it is not known."""
+    """The standard error as in `cell_std_error`, but infinite where the record has it so."""
     return None if cell is None else std_error(row_of(cell, record), cell.column)
 
 
 def _heading(column: Mapping[str, Any]) -> str:
-    return (
-        f"{column['label']} ({column['unit']})"
-        if column["unit"] not in ("", "count")
-        else column["label"]
-    )
+    if column["unit"] in ("", "count"):
+        return column["label"]
+    return f"{column['label']} ({column['unit']})"
 
 
 def difference(published: Any, value: Any) -> Any:
@@ -292,6 +308,9 @@ def difference(published: Any, value: Any) -> Any:
     if isinstance(published, list | tuple) and isinstance(value, list | tuple):
         return [difference(a, b) for a, b in zip(published, value, strict=True)]
     if isinstance(published, int | float) and isinstance(value, int | float):
+        # also for equal infinities, whose difference is not a number
+        if published == value:
+            return 0.0
         gap = value - published
-        return 0.0 if published == value else (None if math.isnan(gap) else gap)
+        return None if math.isnan(gap) else gap
     return None

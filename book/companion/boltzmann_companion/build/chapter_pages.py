@@ -5,15 +5,14 @@ Nothing of it is in the file that a reader opens or downloads.
 A table with a caption is numbered. Each figure of a record names the record and the command that
 makes it again. A cell of checks folds to a line that counts its claims, a folded cell that shows
 nothing is joined to the next, and a box tells how to run the chapter. All this is done to the page
-that Sphinx has parsed, whose cells have the metadata of those of the notebook.
+that Sphinx has parsed. Its cells have the metadata of those of the notebook, and their numbers, by
+which the outputs of a cell are found.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,7 +25,7 @@ from sphinx.transforms import SphinxTransform
 
 from boltzmann_companion.build.numbers import with_cells
 from boltzmann_companion.build.runner import copy_for_the_book
-from boltzmann_companion.claims.checks import answers
+from boltzmann_companion.claims.checks import answers_of
 from boltzmann_companion.records import load_result, source_line
 
 # Where Sphinx keeps the notebook of the page that it is reading.
@@ -34,7 +33,8 @@ _NOTEBOOK = "paperlib_notebook"
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
 :class-container: run-this-chapter
-<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the book's packages installed: {{doc}}`running` says how.
+<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> \
+and open it in Jupyter, with the book's packages installed: {{doc}}`running` says how.
 Its settings are in the cell below.
 Or execute a copy in a clone of the repository, with a setting of your own if you like:
 ```console
@@ -44,7 +44,8 @@ paperlib reproduce --only {number} --set {setting}
 {elsewhere}
 :::"""
 _ELSEWHERE = """
-These commands make a clone, and install the packages in a notebook that you have uploaded to [Colab](https://colab.research.google.com/):
+These commands make a clone, and install the packages in a notebook that you have uploaded to \
+[Colab](https://colab.research.google.com/):
 ```ipython3
 !git clone {url} companion
 %pip install ./companion ./companion/likelihood ./companion/book/companion
@@ -53,15 +54,8 @@ These commands make a clone, and install the packages in a notebook that you hav
 _SETTING = re.compile(r"(?!profile|seed)\w+ = .+")
 
 
-@cache
-def shown_notebook(chapter: Path, profile: str) -> nbformat.NotebookNode:
-    """The notebook that the page of a chapter shows, which is read once in a build and which nobody changes."""
-    return copy_for_the_book(chapter, profile)
-
-
 def setup(app: Sphinx) -> None:
     """Listen to the events of a build."""
-    app.connect("builder-inited", lambda app: shown_notebook.cache_clear())
     # before the extension makes citations of the links in it
     app.connect("source-read", _read_notebook, priority=400)
     app.add_transform(ChapterPage)
@@ -71,7 +65,7 @@ def _read_notebook(app: Sphinx, docname: str, source: list[str]) -> None:
     """Keep the notebook for `ChapterPage`, and show its executed copy if there is to be one."""
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".ipynb":
-        notebook = shown_notebook(path, app.config.paperlib_executed)
+        notebook = copy_for_the_book(path, app.config.paperlib_executed)
         app.env.temp_data[_NOTEBOOK] = notebook
         source[0] = nbformat.writes(notebook)
 
@@ -88,15 +82,17 @@ class ChapterPage(SphinxTransform):
         if notebook is None:
             return
         for cell in filter(_is_cell, list(self.document.findall(nodes.container))):
-            saved = _record_saved(notebook.cells[cell["cell_index"]])
+            outputs = notebook.cells[cell["cell_index"]].outputs
+            record_name = _record_saved(outputs)
             for figure in list(cell.findall(nodes.figure)):
                 if figure.next_node(nodes.table):
                     self._number_table(figure)
                 else:
-                    self._name_source(figure, saved, self.config.paperlib_executed or "digits")
+                    profile = self.config.paperlib_executed or "digits"
+                    self._name_source(figure, record_name, profile)
             tags = cell["cell_metadata"].get("tags", [])
             if "checks" in tags:
-                _count_claims(cell)
+                _count_claims(cell, answers_of(outputs).total())
             elif "parameters" in tags:
                 cell.parent.insert(cell.parent.index(cell), self._run_box())
             elif _is_folded(cell):
@@ -110,7 +106,7 @@ class ChapterPage(SphinxTransform):
                 self._name_source(figure, name, profile)
 
     def _number_table(self, figure: nodes.figure) -> None:
-        """Put the caption and the name of a figure on the table in it, which then counts as a table."""
+        """Put the caption and the name of a figure on the table in it, which is then numbered."""
         (table,) = figure.findall(nodes.table)
         *outputs, caption = figure.children
         table.insert(0, nodes.title("", "", *caption.children))
@@ -131,20 +127,23 @@ class ChapterPage(SphinxTransform):
     def _run_box(self) -> list[nodes.Node]:
         name = PurePosixPath(self.env.docname).name
         url = self.config.html_theme_options["repository_url"]
-        # The first setting of the section "What to try".
-        tried = (
-            code.astext().replace(" ", "")
-            for section in self.document.findall(nodes.section)
-            for code in section.findall(nodes.literal)
-            if "what to try" in section["names"] and _SETTING.fullmatch(code.astext())
-        )
         text = _RUN_BOX.format(
             name=name,
             number=name.split("-")[0],
-            setting=next(tried, "seed=1"),
+            setting=self._suggested_setting(),
             elsewhere=_ELSEWHERE.format(url=url) if url else "",
         )
         return self._parsed(text)
+
+    def _suggested_setting(self) -> str:
+        """The first setting of the section "What to try", as an option has it."""
+        for section in self.document.findall(nodes.section):
+            if "what to try" not in section["names"]:
+                continue
+            for code in section.findall(nodes.literal):
+                if _SETTING.fullmatch(code.astext()):
+                    return code.astext().replace(" ", "")
+        return "seed=1"
 
     def _parsed(self, markdown: str) -> list[nodes.Node]:
         part = new_document(self.document["source"], self.document.settings)
@@ -161,10 +160,13 @@ def _is_cell(part: nodes.container) -> bool:
     return part.get("nb_element") == "cell_code"
 
 
-def _record_saved(cell: Mapping[str, Any]) -> str:
+def _record_saved(outputs: list[nbformat.NotebookNode]) -> str:
     """The name of the record that a cell has saved with its figure, from the output's metadata."""
-    saved = (output.get("metadata", {}).get("paperlib") for output in cell["outputs"])
-    return next((one["record"] for one in saved if one), "")
+    for output in outputs:
+        metadata = output.get("metadata", {}).get("paperlib")
+        if metadata:
+            return metadata["record"]
+    return ""
 
 
 def _is_folded(cell: nodes.Element) -> bool:
@@ -173,22 +175,25 @@ def _is_folded(cell: nodes.Element) -> bool:
     return cell.get("hide_mode") in ("input", "all") and "checks" not in tags
 
 
-def _count_claims(cell: nodes.Element) -> None:
+def _count_claims(cell: nodes.Element, count: int) -> None:
     """Make the line to which a cell of checks is folded say how many claims it has checked."""
-    printed = [block for block in cell.findall(nodes.literal_block) if "stream" in block["classes"]]
-    count = sum(answers(block.astext()).total() for block in printed)
     cell["prompt_show"] = f"Checked: {count} claim{'' if count == 1 else 's'}"
     cell["prompt_hide"] = cell["prompt_show"]
 
 
 def _join_to_next(cell: nodes.Element) -> None:
-    """Put the code of a folded cell that shows nothing above that of the folded one below, so that each line to unfold shows something."""
+    """Put the code of a folded cell that shows nothing above that of the folded cell below.
+
+    Then each line to unfold shows something.
+    """
     below = cell.next_node(descend=False, siblings=True)
     shows_something = len(cell) > 1
     if shows_something or not isinstance(below, nodes.container):
         return
-    if _is_cell(below) and _is_folded(below):
-        above_code, code = (next(part.findall(nodes.literal_block)) for part in (cell, below))
-        code.rawsource = f"{above_code.astext()}\n\n\n{code.astext()}"
-        code[:] = [nodes.Text(code.rawsource)]
-        cell.parent.remove(cell)
+    if not (_is_cell(below) and _is_folded(below)):
+        return
+    above_code = next(cell.findall(nodes.literal_block))
+    code = next(below.findall(nodes.literal_block))
+    code.rawsource = f"{above_code.astext()}\n\n\n{code.astext()}"
+    code[:] = [nodes.Text(code.rawsource)]
+    cell.parent.remove(cell)

@@ -1,7 +1,8 @@
-"""`paperlib check`: whether records were made from what their commands use today, and what moves when a chapter is run.
+"""`paperlib check`: which records are out of date, and what moves when a chapter is run.
 
-A run on digits writes to `_build/check` only. It goes on after a claim that fails, so that every
-one is reported.
+A record is up to date if it was made from what its command would use today. A run of a chapter is
+on digits, and writes to `_build/check` only. It goes on after a claim that fails, so that each one
+is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import torch
 
 from boltzmann_companion.build.runner import execute_copy
 from boltzmann_companion.chapter import book_parameters, read_settings, settings_in_force
-from boltzmann_companion.claims.checks import OWN_SETTINGS, Answer
+from boltzmann_companion.claims.checks import OWN_SETTINGS, read_line
 from boltzmann_companion.model_store import model_path
 from boltzmann_companion.recipes import RECIPES, load_model
 from boltzmann_companion.record_files import read_record
@@ -35,7 +36,7 @@ _COMPARED = {"checks", "nbval-check-output"}
 
 
 def outdated(record: Mapping[str, Any]) -> list[str]:
-    """What a record was made from, other than its command would use today, in words.
+    """What a record was made from that its command would not use today, in words.
 
     Data sets that are not on this machine are not compared.
 
@@ -77,7 +78,7 @@ def outdated(record: Mapping[str, Any]) -> list[str]:
 
 
 def check_records(root: Path, chapters: Container[str]) -> tuple[int, list[str]]:
-    """How many records these chapters have made, and of those that are out of date, what from and what to do.
+    """How many records these chapters have made, and what to do about those that are out of date.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def check_records(root: Path, chapters: Container[str]) -> tuple[int, list[str]]
 
 @cache
 def _model_checksum(name: str, expected: str) -> str:
-    """The checksum of a stored model, in the type of the expected one if it has that checksum in either."""
+    """The checksum of a stored model, which is the expected one if it is that in either type."""
     checksums = [load_model(name, dtype).checksum() for dtype in (torch.float32, torch.float64)]
     return expected if expected in checksums else checksums[0]
 
@@ -116,7 +117,7 @@ def _data_checksum(name: str, expected: str) -> str:
 
 
 def check_chapter(chapter: Path) -> tuple[list[str], list[str]]:
-    """Run a copy of a chapter; returns what moved, and the records that cannot be compared on this processor.
+    """Run a copy of a chapter; returns what moved, and which records cannot be compared here.
 
     Parameters
     ----------
@@ -166,12 +167,13 @@ def moved_lines(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> li
     ...     output = nbformat.v4.new_output("stream", text=text)
     ...     return nbformat.v4.new_code_cell(outputs=[output], metadata={"tags": ["checks"]})
     >>> old = nbformat.v4.new_notebook(cells=[printing("it holds: yes\nerror: 0.1\n")])
-    >>> new = nbformat.v4.new_notebook(cells=[printing("it holds: no (with your settings)\nerror: 2\n")])
-    >>> moved_lines(old, new)
+    >>> text = "it holds: no (with your settings)\nerror: 2\n"
+    >>> moved_lines(old, nbformat.v4.new_notebook(cells=[printing(text)]))
     ['it holds: yes -> no', 'error: 0.1 -> error: 2']
     >>> def showing(table):
     ...     output = nbformat.v4.new_output("display_data", data={"text/markdown": table})
-    ...     return nbformat.v4.new_code_cell(outputs=[output], metadata={"tags": ["nbval-check-output"]})
+    ...     tags = {"tags": ["nbval-check-output"]}
+    ...     return nbformat.v4.new_code_cell(outputs=[output], metadata=tags)
     >>> old = nbformat.v4.new_notebook(cells=[showing("| AIS | 271.31 |")])
     >>> moved_lines(old, nbformat.v4.new_notebook(cells=[showing("| AIS | 271.13 |")]))
     ['| AIS | 271.31 | -> | AIS | 271.13 |']
@@ -195,8 +197,12 @@ def _text_of(output: nbformat.NotebookNode) -> str:
 
 def _moved(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind != "equal":
-            for old, new in zip_longest(before[a:b], after[c:d], fillvalue="(nothing)"):
-                words, _, answer = new.rpartition(": ")
-                is_claim = answer in list(Answer) and old.rpartition(": ")[0] == words
-                yield f"{old} -> {answer}" if is_claim else f"{old} -> {new}"
+        if kind == "equal":
+            continue
+        for old, new in zip_longest(before[a:b], after[c:d], fillvalue="(nothing)"):
+            old_claim = read_line(old)
+            new_claim = read_line(new)
+            if old_claim and new_claim and old_claim[0] == new_claim[0]:
+                yield f"{old} -> {new_claim[1]}"
+            else:
+                yield f"{old} -> {new}"

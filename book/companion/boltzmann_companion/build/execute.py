@@ -1,4 +1,6 @@
-"""`python -m boltzmann_companion.build.execute CHAPTER PROFILE [NAME=VALUE ...]`: execute one chapter in its own process.
+"""Execute one chapter in its own process.
+
+    python -m boltzmann_companion.build.execute CHAPTER PROFILE [NAME=VALUE ...]
 
 The process that starts this one holds the other end of its standard input. When that end is closed,
 because the starter was killed, this process stops.
@@ -30,10 +32,10 @@ if __name__ == "__main__":
     chapter, profile, *settings = sys.argv[1:]
     # for the kernel, which inherits it
     os.environ[SETTINGS] = " ".join(f"--set {item}" for item in settings)
-    parameters = {
-        name: ast.literal_eval(value)
-        for name, _, value in (item.partition("=") for item in settings)
-    }
+    parameters = {}
+    for item in settings:
+        name, _, value = item.partition("=")
+        parameters[name] = ast.literal_eval(value)
     try:
         execute_chapter(Path(chapter), profile, parameters)
     except (ReproductionError, ValueError) as error:

@@ -1,11 +1,13 @@
-"""The book's own Sphinx extension, which `_config.yml` lists: with it, `jupyter-book build .` makes the whole book.
+"""The book's own Sphinx extension, which `_config.yml` lists.
 
-Search finds only prose, a column of a table is as wide as its sentences or values need, and
-citations are made of links. Other modules add to the pages of chapters (`chapter_pages`), enter the
-glossary's terms in the index (`glossary`), make the tables of when a record was made (`status`),
-and lead to the repository (`repository`). Sphinx feeds its search index in
-`StandaloneHTMLBuilder.index_page` and has no event for this, so the builder is replaced by one that
-feeds the index less.
+With it, `jupyter-book build .` makes the whole book. This module lets the search find only prose,
+makes a column of a table as wide as its sentences or values need, and makes citations of links.
+Other modules add to the pages of chapters (`chapter_pages`), enter the glossary's terms in the
+index (`glossary`), make the tables of when a record was made (`status`), and lead to the repository
+(`repository`).
+
+Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for this, so
+the builder is replaced by one that feeds the index less.
 """
 
 from __future__ import annotations
@@ -26,8 +28,7 @@ from boltzmann_companion.build.status import StatusTable
 #: place of their stored outputs. It is the default of the setting `paperlib_executed`.
 EXECUTED = "PAPERLIB_EXECUTED"
 
-# A cell with more characters than this and at least this many words is read as a sentence, not
-# compared as a value.
+# A cell with more characters than this, and at least this many words, is a sentence and no value.
 _CHARACTERS = 24
 _WORDS = 4
 
@@ -47,10 +48,10 @@ class ProseFirstBuilder(StandaloneHTMLBuilder):
 
 
 def prose_of(doctree: nodes.document) -> nodes.document:
-    r"""A copy of a page without code, printed output and formulas, whose headings are those of its sections and the glossary's terms.
+    r"""A copy of a page without code, printed output and formulas.
 
-    Sphinx would take captions of tables for headings as well. A page has the words of its main
-    entries of the index, too.
+    Its headings are those of its sections and the glossary's terms, while Sphinx would take
+    captions of tables for headings as well. It also has the words of its main entries of the index.
 
     Parameters
     ----------
@@ -93,11 +94,11 @@ def _is_no_prose(node: nodes.Node) -> bool:
 
 
 def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Give the class `words` to the cells of every column that holds sentences, and `values` to those of every column of short entries.
+    """Give cells of tables the class `words` or `values`, by what their column holds.
 
-    The style sheet widens the first, and breaks no line in the second, where names of models and
-    intervals have hyphens and spaces. A long heading is marked with `words`, too: above narrow
-    values it would stand a word to a line on a phone.
+    The style sheet widens columns of sentences, and breaks no line in columns of short values,
+    where names of models and intervals have hyphens and spaces. A long heading is marked with
+    `words`, too: above narrow values it would stand a word to a line on a phone.
 
     Parameters
     ----------
@@ -118,22 +119,21 @@ def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 continue
             for cell in column:
                 cell["classes"].append(kind)
-        for cell in (
-            cell for head in group.findall(nodes.thead) for cell in head.findall(nodes.entry)
-        ):
-            if len(cell.astext()) > _CHARACTERS:
-                cell["classes"].append("words")
+        for head in group.findall(nodes.thead):
+            for cell in head.findall(nodes.entry):
+                if len(cell.astext()) > _CHARACTERS:
+                    cell["classes"].append("words")
 
 
-# A citation as chapters write it, which JupyterLab shows as it is: [Author
-# (year)](bibliography.md#key), or several [Author, year](bibliography.md#key) in parentheses with
-# semicolons between them.
+# A citation as chapters write it, so that JupyterLab shows a link:
+# [Author (year)](bibliography.md#key), or several [Author, year](bibliography.md#key) in
+# parentheses with semicolons between them.
 _CITED = r"\[[^\[\]]*\]\(bibliography\.md#(\w+)\)"
 _IN_PARENTHESES = re.compile(rf"\({_CITED}(?:; {_CITED})*\)")
 
 
 def cite(app: Sphinx, docname: str, source: list[str]) -> None:
-    r"""Make links to the bibliography citations, with their keys as the text does not have them.
+    r"""Make citations of links to the bibliography.
 
     Parameters
     ----------
@@ -144,14 +144,15 @@ def cite(app: Sphinx, docname: str, source: list[str]) -> None:
 
     Examples
     --------
-    >>> text = ["[Neal (2001)](bibliography.md#neal) says ([Neal, 2001](bibliography.md#neal); [A, 1](bibliography.md#a))"]
+    >>> text = ["[Neal (2001)](bibliography.md#neal) says "
+    ...         "([Neal, 2001](bibliography.md#neal); [A, 1](bibliography.md#a))"]
     >>> cite(None, "page", text)
     >>> text
     ['{cite:t}`neal` says {cite:p}`neal,a`']
     """
 
-    def in_parentheses(found: re.Match[str]) -> str:
-        return f"{{cite:p}}`{','.join(re.findall(_CITED, found[0]))}`"
+    def in_parentheses(citations: re.Match[str]) -> str:
+        return f"{{cite:p}}`{','.join(re.findall(_CITED, citations[0]))}`"
 
     source[0] = _IN_PARENTHESES.sub(in_parentheses, source[0])
     source[0] = re.sub(_CITED, r"{cite:t}`\1`", source[0])

@@ -29,24 +29,31 @@ def setup(app: Sphinx) -> None:
 
 
 def _enter_terms(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
-    """Enter each term in the index, at its place in the page to which its definition links last; Sphinx writes pages of which this has changed."""
+    """Enter each term in the index, at its place in the page to which its definition links last.
+
+    Returns the pages whose terms have changed, which Sphinx then writes.
+    """
     index = env.get_domain("index").data
     before = index.get(_TERMS, {})
-    after = {}
-    if _GLOSSARY in env.found_docs:
-        for entry in env.get_doctree(_GLOSSARY).findall(nodes.definition_list_item):
-            links = (
-                link for link in entry.findall(addnodes.pending_xref) if link["reftype"] == "doc"
-            )
-            *_, last = links
-            page = posixpath.join(posixpath.dirname(_GLOSSARY), last["reftarget"])
-            terms = [term.astext() for term in entry.findall(nodes.term) if term["ids"]]
-            after.setdefault(page, []).extend(terms)
-    for page, listed in index["entries"].items():
-        listed[:] = [entry for entry in listed if not entry[2].startswith(_PLACE)]
-        listed += map(_entry, after.get(page, ()))
+    after = _terms_by_page(env)
+    for page, entries in index["entries"].items():
+        others = [entry for entry in entries if not entry[2].startswith(_PLACE)]
+        entries[:] = [*others, *map(_entry, after.get(page, ()))]
     index[_TERMS] = after
     return [page for page in before | after if before.get(page) != after.get(page)]
+
+
+def _terms_by_page(env: BuildEnvironment) -> dict[str, list[str]]:
+    """The terms that each page defines, by the glossary, if the book has one."""
+    terms: dict[str, list[str]] = {}
+    if _GLOSSARY not in env.found_docs:
+        return terms
+    for entry in env.get_doctree(_GLOSSARY).findall(nodes.definition_list_item):
+        links = [link for link in entry.findall(addnodes.pending_xref) if link["reftype"] == "doc"]
+        page = posixpath.join(posixpath.dirname(_GLOSSARY), links[-1]["reftarget"])
+        names = [term.astext() for term in entry.findall(nodes.term) if term["ids"]]
+        terms.setdefault(page, []).extend(names)
+    return terms
 
 
 def _mark_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -69,13 +76,13 @@ def _entry(term: str) -> tuple[str, str, str, str, None]:
 
 
 def _defining_paragraph(term: str, paragraphs: list[nodes.paragraph]) -> nodes.paragraph:
-    """The first that has the term in emphasis, or else the first that has it at all, or else the first."""
+    """The first that has the term in emphasis, or else the first that has it, or else the first."""
     word = re.escape(term).replace(r"\ ", r"\s+") + r"(?:e?s)?"
     case = re.NOFLAG if term.isupper() else re.IGNORECASE
     pattern = re.compile(rf"(?<![\w/-]){word}(?![\w/-])", case)
-    having = [each for each in paragraphs if pattern.search(each.astext())]
-    for each in having:
-        emphasised = each.findall(lambda node: isinstance(node, nodes.emphasis | nodes.strong))
+    candidates = [each for each in paragraphs if pattern.search(each.astext())]
+    for paragraph in candidates:
+        emphasised = paragraph.findall(lambda node: isinstance(node, nodes.emphasis | nodes.strong))
         if any(pattern.fullmatch(words.astext()) for words in emphasised):
-            return each
-    return having[0] if having else paragraphs[0]
+            return paragraph
+    return candidates[0] if candidates else paragraphs[0]

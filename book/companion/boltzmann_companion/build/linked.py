@@ -309,9 +309,8 @@ def check_links(root: Path, page: Page) -> list[str]:
             cell = find_cell(root, link["table"], link["address"])
             if agrees(link["words"], cell, link.string[link.end() :]):
                 continue
-            wrong.append(
-                f"{where}, but {link['table']}#{link['address']} has {_shown(cell.value)}: {_ADVICE}"
-            )
+            address = f"{link['table']}#{link['address']}"
+            wrong.append(f"{where}, but {address} has {_shown(cell.value)}: {_ADVICE}")
         except InputError as error:
             wrong.append(f"{where}: {error}")
     return wrong

@@ -36,7 +36,7 @@ def _describe_book(app: Sphinx, config: Config) -> None:
 def _with_repository(
     options: Mapping[str, Any], environment: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The theme's options with links and buttons if the address is known, and what the button that edits a page wants."""
+    """The theme's options and its context, with links and buttons if the address is known."""
     options = dict(options)
     branch = options["repository_branch"]
     if not options["repository_url"] and "GITHUB_REPOSITORY" in environment:

@@ -1,8 +1,9 @@
-"""Executing chapters with papermill: only copies are executed, parameters are checked, and outputs are written whole or not at all.
+"""Executing chapters with papermill.
 
-An executed copy carries a checksum of its inputs, which tells a later run what has been done
-already. A chapter that reads records of other chapters lists these in its metadata, `"paperlib":
-{"reads": [...]}`, and is executed after them.
+Only copies are executed, parameters are checked, and outputs are written whole or not at all. An
+executed copy carries a checksum of its inputs, which tells a later run what has been done already.
+A chapter that reads records of other chapters lists these in its metadata, `"paperlib": {"reads":
+[...]}`, and is executed after them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -35,8 +36,8 @@ _PATIENCE = 1_200
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows
 # (macOS: 103).
 _LONGEST_FOLDER = 60
-# The sources of the library and of the book's machinery; columns, settings, the players' style and
-# script, and the report's page are part of them.
+# Suffixes of the sources of the library and of the book's machinery: columns, settings, the
+# players' style and script, and the report's page are part of them.
 _SOURCES = {".py", ".yaml", ".css", ".js", ".html"}
 # A chapter's pictures are outputs of its cells, whatever backend the user has chosen for programs
 # of their own.
@@ -44,12 +45,12 @@ _INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 
 
 def chapters(only: Sequence[str] = (), argument: str = "only") -> list[Path]:
-    """The notebooks of the book in order, or those whose name contains one of `only`, as the user's `argument` says.
+    """The notebooks of the book in order, or those whose name contains one of `only`.
 
     Raises
     ------
     InputError
-        If a name in `only` matches no chapter.
+        If a name in `only` matches no chapter; the message names the user's `argument`.
     """
     notebooks = sorted((storage.repository_root() / "book").glob("*.ipynb"))
     for name in only:
@@ -66,7 +67,7 @@ def chapters(only: Sequence[str] = (), argument: str = "only") -> list[Path]:
 
 
 def executed_path(chapter: Path, profile: str) -> Path:
-    """The path of a chapter's executed copy, in `_build` of the checkout whose `book` contains the chapter."""
+    """The path of a chapter's executed copy, in `_build` of the chapter's checkout."""
     return chapter.parents[1] / "_build" / "executed" / profile / chapter.name
 
 
@@ -82,9 +83,8 @@ def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
     known = papermill.inspect_notebook(str(chapter))
     unknown = [name for name in ("profile", *parameters) if name not in known]
     if unknown:
-        raise InputError(
-            f"set: expected parameters of {chapter.stem} ({', '.join(known)}), got {', '.join(unknown)}"
-        )
+        expected = f"parameters of {chapter.stem} ({', '.join(known)})"
+        raise InputError(f"set: expected {expected}, got {', '.join(unknown)}")
     for name, value in parameters.items():
         wanted = kind_wanted(ast.literal_eval(known[name]["default"]), value)
         if wanted:
@@ -135,19 +135,20 @@ def _inputs(chapter: Path, profile: str, parameters: Mapping[str, Any]) -> str:
 
 
 def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Remove everything that differs from run to run: timings, papermill's notes, the interpreter's patch version.
+    """Remove everything that differs from run to run.
 
-    The cell with injected parameters stays, tagged so that the book leaves it out. The names of the
-    chapters that this one reads stay, too. What the page folds is folded in Jupyter as well.
+    Timings, papermill's notes and the interpreter's patch version are removed. The cell with
+    injected parameters stays, tagged so that the book leaves it out. The names of the chapters that
+    this one reads stay, too. What the page folds is folded in Jupyter as well.
     """
     others = notebook.metadata.get("paperlib", {}).get("reads", [])
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-            **({"paperlib": {"reads": others}} if others else {}),
-        }
-    )
+    metadata: dict[str, Any] = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    if others:
+        metadata["paperlib"] = {"reads": others}
+    notebook.metadata = nbformat.from_dict(metadata)
     for cell in notebook.cells:
         for key in ("papermill", "execution", "ExecuteTime"):
             cell.metadata.pop(key, None)
@@ -165,7 +166,7 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def _without_picture(
     notebook: nbformat.NotebookNode,
 ) -> Iterator[tuple[str, nbformat.NotebookNode]]:
-    """The cells that make a figure of the page, but whose outputs hold none, each with the figure's name."""
+    """The cells of a figure whose outputs have no picture, each with the figure's name."""
     for cell in notebook.cells:
         figure = cell.metadata.get("mystnb", {}).get("figure")
         if cell.cell_type != "code" or figure is None or figure["name"].startswith("tab-"):
@@ -175,16 +176,16 @@ def _without_picture(
             yield figure["name"], cell
 
 
-def _printed(cell: nbformat.NotebookNode) -> bool:
+def _has_printed(cell: nbformat.NotebookNode) -> bool:
     return any(output.get("name") == "stdout" for output in cell.outputs)
 
 
-def _lost(names: Sequence[str]) -> str:
+def _no_picture(names: Sequence[str]) -> str:
     return f"expected a picture of {', '.join(names)} among the outputs, got none"
 
 
 def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Outputs with printed text in one piece, since the number of pieces from a kernel depends on timing."""
+    """Outputs with printed text in one piece, as its number of pieces depends on timing."""
     joined: list[nbformat.NotebookNode] = []
     for output in outputs:
         last = joined[-1] if joined else None
@@ -219,17 +220,18 @@ def execute_chapter(
             size = {} if profile == "digits" else {"profile": profile}
             execute_copy(chapter, temporary, size | parameters, target)
             notebook = clean_notebook(nbformat.read(temporary, as_version=4))
-            # A cell that printed something instead has said why.
-            lost = [name for name, cell in _without_picture(notebook) if not _printed(cell)]
-            if lost:
-                raise ReproductionError(f"{target.stem}: {_lost(lost)}")
+            # A cell that has printed something instead says why.
+            missing = [name for name, cell in _without_picture(notebook) if not _has_printed(cell)]
+            if missing:
+                raise ReproductionError(f"{target.stem}: {_no_picture(missing)}")
             notebook.metadata.setdefault("paperlib", {}).update(inputs=inputs)
             if parameters:
                 notebook.metadata["paperlib"]["parameters"] = parameters
             nbformat.write(notebook, temporary)
     except OSError as error:
+        places = f"this checkout and to {tempfile.gettempdir()}"
         raise ReproductionError(
-            f"{chapter.stem}: expected to be able to write to this checkout and to {tempfile.gettempdir()}: {error}"
+            f"{chapter.stem}: expected to be able to write to {places}: {error}"
         ) from error
     return target
 
@@ -241,7 +243,7 @@ def execute_copy(
     target: Path,
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target.
+    """Execute a chapter to a temporary file; a partial run is kept beside the target.
 
     Parameters
     ----------
@@ -277,18 +279,18 @@ def execute_copy(
             )
             return
         except papermill.PapermillExecutionError as error:
-            told = f"failed with {error.ename}: {error.evalue}"
-            raise _failure(temporary, target, told) from error
+            reason = f"failed with {error.ename}: {error.evalue}"
+            raise _failure(temporary, target, reason) from error
         except RuntimeError as error:
-            # nbclient says so of a kernel that was killed, and jupyter_client of one that did not
-            # start.
+            # the words of nbclient for a kernel that was killed, and of jupyter_client for one that
+            # did not start; neither has an exception of its own
             if "Kernel died" not in str(error):
                 raise
-            told = "was running when the kernel died, killed perhaps for want of memory"
-            raise _failure(temporary, target, told) from error
+            reason = "was running when the kernel died, killed perhaps for want of memory"
+            raise _failure(temporary, target, reason) from error
 
 
-def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
+def _failure(temporary: Path, target: Path, reason: str) -> ReproductionError:
     """What to raise after a run that ended within a cell: the last one that was started."""
     partial = target.with_suffix(".failed.ipynb")
     partial.write_bytes(temporary.read_bytes())
@@ -297,16 +299,18 @@ def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
     number = max(sum(bool(cell.metadata.papermill.start_time) for cell in cells), 1) - 1
     source = cells[number].source.strip().splitlines()
     return ReproductionError(
-        f"{target.stem}: cell {number} {told}\n  the cell begins: {source[0] if source else ''}\n  partial run: {partial}"
+        f"{target.stem}: cell {number} {reason}\n"
+        f"  the cell begins: {source[0] if source else ''}\n"
+        f"  partial run: {partial}"
     )
 
 
 def _kernel(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Options with which papermill starts a kernel of this interpreter, and reaches it through files in the kernel's own folder.
+    """Options with which papermill starts a kernel of this interpreter, and reaches it by files.
 
     With ports, the default, two kernels that start at the same time now and then get the same one,
-    because a free port is looked up first and taken a second later. And a kernel that is found by
-    its name may belong to another Python.
+    because a free port is looked up first and taken a second later. And a kernel that is looked up
+    by its name may belong to another Python.
     """
     from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec
@@ -376,32 +380,11 @@ def execute_chapters(
     for chapter in selected:
         check_parameters(chapter, parameters or {})
     before = {chapter: set(reads(chapter)) & set(selected) for chapter in selected}
-    order = TopologicalSorter(before)
-    try:
-        order.prepare()
-    except CycleError as error:
-        circle = " -> ".join(chapter.stem for chapter in error.args[1])
-        raise InputError(f"reads: expected no circle of chapters, got {circle}") from error
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    environment = {
-        "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
-        DEVICE: device,
-    }
-    for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
-        # Chapters run in their own folder, so a path relative to the current one would name another
-        # place.
-        if os.environ.get(name):
-            environment[name] = str(Path(os.environ[name]).absolute())
-    if "PAPERLIB_FIGURES" not in environment:
-        # Results from other settings must not replace those of the book.
-        root = storage.repository_root()
-        folder = root / "_build" / "figures" if parameters else root / "figures"
-        environment["PAPERLIB_FIGURES"] = str(folder)
-        if parameters:
-            report(f"with parameters of your own, results go to {folder / profile}")
-    if scheduler is not None:
-        environment[cluster.VARIABLE] = scheduler
+    order = _order(before)
+    environment = _environment(jobs, device, scheduler, parameters)
+    if parameters and not os.environ.get("PAPERLIB_FIGURES"):
+        folder = Path(environment["PAPERLIB_FIGURES"]) / profile
+        report(f"with parameters of your own, results go to {folder}")
     running: list[subprocess.Popen[str]] = []
 
     def execute(chapter: Path) -> str | None:
@@ -415,10 +398,11 @@ def execute_chapters(
     ready: list[Path] = []
     executed: set[Path] = set()
     with ThreadPoolExecutor(jobs) as pool:
-        # With when each was started.
+        # each chapter with the time at which it was started
         pending: dict[Future[str | None], tuple[Path, float]] = {}
         try:
-            while order.is_active() and not (failures and not pending):
+            # after a failure, chapters in progress are completed
+            while order.is_active() and (pending or not failures):
                 ready = sorted([*ready, *order.get_ready()], key=selected.index)
                 if ready and len(pending) < jobs and not failures:
                     chapter = ready.pop(0)
@@ -441,17 +425,58 @@ def execute_chapters(
         except KeyboardInterrupt:
             for future in pending:
                 future.cancel()
-            for process in running:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGINT)
+            _interrupt(running)
             raise
     if failures:
         raise ReproductionError("\n".join(failures))
     return [executed_path(chapter, profile) for chapter in selected]
 
 
+def _order(before: Mapping[Path, set[Path]]) -> TopologicalSorter[Path]:
+    """The order in which chapters may start, given those that have to be done before each."""
+    order = TopologicalSorter(before)
+    try:
+        order.prepare()
+    except CycleError as error:
+        circle = " -> ".join(chapter.stem for chapter in error.args[1])
+        raise InputError(f"reads: expected no circle of chapters, got {circle}") from error
+    return order
+
+
+def _environment(
+    jobs: int, device: str, scheduler: str | None, parameters: Mapping[str, Any] | None
+) -> dict[str, str]:
+    """The variables of the chapters' processes, beside those of this one."""
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    environment = {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        DEVICE: device,
+    }
+    if scheduler is not None:
+        environment[cluster.VARIABLE] = scheduler
+    for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
+        # Chapters run in their own folder, so a path relative to the current one would name another
+        # place.
+        if os.environ.get(name):
+            environment[name] = str(Path(os.environ[name]).absolute())
+    if "PAPERLIB_FIGURES" not in environment:
+        # Results from other settings must not replace those of the book.
+        root = storage.repository_root()
+        folder = root / "_build" / "figures" if parameters else root / "figures"
+        environment["PAPERLIB_FIGURES"] = str(folder)
+    return environment
+
+
+def _interrupt(processes: Iterable[subprocess.Popen[str]]) -> None:
+    """Let processes that still run stop as Ctrl-C would."""
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+
+
 def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """Start a chapter in its own process, which ends when this one does, because its standard input then ends."""
+    """Start a chapter in its own process, which ends when this one and so its input ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "boltzmann_companion.build.execute", *arguments],
         # Where ASCII is forced, papermill could not write down the path of a checkout with an
@@ -473,16 +498,16 @@ def _finish(process: subprocess.Popen[str]) -> str | None:
     assert process.stderr is not None
     errors = process.stderr.read()
     # The kernel's own notices arrive in the same stream.
-    told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
+    lines = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
     status = process.wait()
     if status == 0:
         return None
     # A process that is killed prints nothing.
-    return "\n".join(told).strip()[-2000:] or f"its process ended with status {status}"
+    return "\n".join(lines).strip()[-2000:] or f"its process ended with status {status}"
 
 
 def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
-    """The executed copy of a chapter, if it was made with the chapter's own parameters; without a profile the chapter itself.
+    """The executed copy of a chapter with its own parameters; without a profile the chapter itself.
 
     Raises
     ------
@@ -500,7 +525,8 @@ def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
     if others:
         settings = ", ".join(f"{name}={value!r}" for name, value in others.items())
         raise ReproductionError(
-            f"{chapter.stem} was last executed with {settings}, which are not the book's parameters; {again}"
+            f"{chapter.stem} was last executed with {settings}, "
+            f"which are not the book's parameters; {again}"
         )
     return notebook
 
@@ -511,7 +537,9 @@ def _again(chapter: Path, profile: str) -> str:
 
 
 def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
-    """Copy the outputs of the executed `digits` copies into the committed chapters, and return the chapters that changed.
+    """Copy the outputs of the executed `digits` copies into the committed chapters.
+
+    Returns the chapters that changed.
 
     Raises
     ------
@@ -535,10 +563,11 @@ def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
             for output in cell.outputs:
                 if "execution_count" in output:
                     output.execution_count = count
-        lost = [name for name, _ in _without_picture(notebook)]
-        if lost:
+        missing = [name for name, _ in _without_picture(notebook)]
+        if missing:
             raise ReproductionError(
-                f"{chapter.stem}: {_lost(lost)}; nothing of it is stored; {_again(chapter, 'digits')}"
+                f"{chapter.stem}: {_no_picture(missing)}; nothing of it is stored; "
+                f"{_again(chapter, 'digits')}"
             )
         text = nbformat.writes(clean_notebook(notebook)) + "\n"
         if text != chapter.read_text():

@@ -1,9 +1,12 @@
-"""When each chapter and each record was computed, in what time and with which versions, from the records themselves."""
+"""When each chapter and each record was computed, in what time and with which versions.
+
+All of it is in the records.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +15,35 @@ from docutils.statemachine import StringList
 from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
-from boltzmann_companion.build.chapter_pages import shown_notebook
-from boltzmann_companion.claims.checks import Answer, answers
+from boltzmann_companion.build.runner import copy_for_the_book
+from boltzmann_companion.claims.checks import Answer, answers_of
 from boltzmann_companion.record_files import read_record
 
-_HEAD = """
-| chapter | size | seconds | shards | seconds of these | records | computed on | library | Python | torch | numpy | claims that hold |
-|---|---|---|---|---|---|---|---|---|---|---|---|
-"""
-_RECORDS_HEAD = """
-| record | size | made on | made again on | draws | processor | on another | seconds | seconds of shards |
-|---|---|---|---|---|---|---|---|---|
-"""
+_CHAPTER_HEADINGS = [
+    "chapter",
+    "size",
+    "seconds",
+    "shards",
+    "seconds of these",
+    "records",
+    "computed on",
+    "library",
+    "Python",
+    "torch",
+    "numpy",
+    "claims that hold",
+]
+_RECORD_HEADINGS = [
+    "record",
+    "size",
+    "made on",
+    "made again on",
+    "draws",
+    "processor",
+    "on another",
+    "seconds",
+    "seconds of shards",
+]
 
 
 def status_table(
@@ -49,37 +69,40 @@ def status_table(
     >>> made |= {"numpy": "2.4.6", "shards": {"count": 3, "unknown": 1, "seconds": 40.2}}
     >>> record = {"profile": "digits", "provenance": made}
     >>> claims = {("05-exact", "digits"): Counter({"yes": 7, "no": 1})}
-    >>> print(status_table([record], claims).splitlines()[-1].partition(" | ")[2])
-    digits | 56 | 3 | at least 40 | 1 | 2026-11-24 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
+    >>> print(status_table([record], claims).splitlines()[-1].partition(" | 1 | ")[2])
+    2026-11-24 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
     """
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_run: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
-        made = record["provenance"]
-        if "chapter" in made:
-            found.setdefault((made["chapter"], record["profile"]), []).append(made)
+        provenance = record["provenance"]
+        if "chapter" in provenance:
+            by_run.setdefault((provenance["chapter"], record["profile"]), []).append(provenance)
     rows = []
-    for (chapter, profile), all_made in sorted(found.items()):
-        last = max(all_made, key=lambda made: made["utc"])
+    for (chapter, profile), provenances in sorted(by_run.items()):
+        last = max(provenances, key=lambda provenance: provenance["utc"])
         # from the beginning of the chapter to its last record
-        seconds = max(made["seconds"] for made in all_made)
+        seconds = max(provenance["seconds"] for provenance in provenances)
         checked = claims.get((chapter, profile), Counter())
-        cells = [
-            f"{{doc}}`{chapter}`",
-            profile,
-            f"{seconds:,.0f}",
-            *_shards(all_made),
-            len(all_made),
-            last["utc"].partition("T")[0],
-            ", ".join(filter(None, (last.get("version"), (last["commit"] or "")[:7]))),
-            *(last.get(name) or "" for name in ("python", "torch", "numpy")),
-            f"{checked[Answer.YES]} of {checked.total()}" if checked else "",
-        ]
-        rows.append(f"| {' | '.join(map(str, cells))} |\n")
-    return _HEAD + "".join(rows)
+        rows.append(
+            [
+                f"{{doc}}`{chapter}`",
+                profile,
+                f"{seconds:,.0f}",
+                *_shards(provenances),
+                len(provenances),
+                _day(last),
+                _listed(last.get("version"), (last["commit"] or "")[:7]),
+                *(last.get(name) or "" for name in ("python", "torch", "numpy")),
+                f"{checked[Answer.YES]} of {checked.total()}" if checked else "",
+            ]
+        )
+    return _markdown(_CHAPTER_HEADINGS, rows)
 
 
 def records_table(records: Iterable[Mapping[str, Any]]) -> str:
-    """A row for each record of a chapter, as Markdown: when it was made, and when it was last made again with the same result.
+    """A row for each record of a chapter, as Markdown.
+
+    It says when the record was made, and when it was last made again with the same result.
 
     Parameters
     ----------
@@ -98,31 +121,38 @@ def records_table(records: Iterable[Mapping[str, Any]]) -> str:
     paper | 2026-11-29 | 2026-11-30, Intel Xeon | 0.2.0 | AMD EPYC, AVX512 | other numbers | 56 |  |
     """
     rows = []
-    of_chapters = [record for record in records if "chapter" in record["provenance"]]
-    for record in sorted(of_chapters, key=lambda record: (record["name"], record["profile"])):
-        made = record["provenance"]
-        again = made.get("again", {})
-        shards = made.get("shards") or {}
+    chapter_records = [record for record in records if "chapter" in record["provenance"]]
+    for record in sorted(chapter_records, key=lambda record: (record["name"], record["profile"])):
+        provenance = record["provenance"]
+        again = provenance.get("again", {})
+        shards = provenance.get("shards") or {}
         name = record["name"]
         profile = record["profile"]
-        cells = [
-            f"[{name}](cell:figures/{profile}/{name}.json)",
-            profile,
-            _day(made),
-            ", ".join(filter(None, (_day(again), again.get("processor")))),
-            made.get("draws") or "unknown",
-            ", ".join(filter(None, (made.get("processor"), made.get("instructions")))),
-            "other numbers" if record.get("processor_bound") else "",
-            f"{made['seconds']:,.0f}",
-            f"{shards['seconds']:,.0f}" if shards.get("seconds") else "",
-        ]
-        rows.append(f"| {' | '.join(map(str, cells))} |\n")
-    return _RECORDS_HEAD + "".join(rows)
+        rows.append(
+            [
+                f"[{name}](cell:figures/{profile}/{name}.json)",
+                profile,
+                _day(provenance),
+                _listed(_day(again), again.get("processor")),
+                provenance.get("draws") or "unknown",
+                _listed(provenance.get("processor"), provenance.get("instructions")),
+                "other numbers" if record.get("processor_bound") else "",
+                f"{provenance['seconds']:,.0f}",
+                f"{shards['seconds']:,.0f}" if shards.get("seconds") else "",
+            ]
+        )
+    return _markdown(_RECORD_HEADINGS, rows)
 
 
-def _shards(all_made: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
-    """How many shards a chapter had used at its last record, and their seconds, as far as these are known."""
-    used = [made["shards"] for made in all_made if (made.get("shards") or {}).get("count")]
+def _markdown(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = ["", f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+    lines += [f"| {' | '.join(map(str, cells))} |" for cells in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _shards(provenances: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
+    """How many shards a chapter had used at its last record, and their seconds if known."""
+    used = [each["shards"] for each in provenances if (each.get("shards") or {}).get("count")]
     if not used:
         return "", ""
     last = max(used, key=lambda shards: shards["count"])
@@ -131,8 +161,13 @@ def _shards(all_made: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
     return f"{last['count']:,}", f"{at_least}{last['seconds']:,.0f}"
 
 
-def _day(made: Mapping[str, Any]) -> str:
-    return made.get("utc", "").partition("T")[0]
+def _day(provenance: Mapping[str, Any]) -> str:
+    return provenance.get("utc", "").partition("T")[0]
+
+
+def _listed(*texts: str | None) -> str:
+    """Those of the texts that there are, separated by commas."""
+    return ", ".join(filter(None, texts))
 
 
 def claims_checked(notebook: NotebookNode) -> Counter[str]:
@@ -147,12 +182,11 @@ def claims_checked(notebook: NotebookNode) -> Counter[str]:
     Counter({'yes': 1})
     """
     checks = (cell for cell in notebook.cells if "checks" in cell.metadata.get("tags", []))
-    printed = (output.get("text", "") for cell in checks for output in cell.outputs)
-    return sum(map(answers, printed), Counter())
+    return sum((answers_of(cell.outputs) for cell in checks), Counter())
 
 
 class StatusTable(SphinxDirective):
-    """The directive `{status-table}`, which `book/running.md` uses: the table of the chapters, or that of the records."""
+    """The directive `{status-table}` of `book/running.md`: the table of chapters, or of records."""
 
     required_arguments = 1
 
@@ -175,6 +209,6 @@ class StatusTable(SphinxDirective):
     def _claims(self, chapters: Iterable[Path]) -> dict[tuple[str, str], Counter[str]]:
         profile = self.config.paperlib_executed
         return {
-            (chapter.stem, profile or "digits"): claims_checked(shown_notebook(chapter, profile))
+            (chapter.stem, profile or "digits"): claims_checked(copy_for_the_book(chapter, profile))
             for chapter in chapters
         }

@@ -1,4 +1,4 @@
-"""What chapter 01 claims of what it has just computed: of trained RBMs whose ln Z is exact."""
+"""What chapter 01 claims of its runs: of trained RBMs whose ln Z is exact."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from boltzmann_companion.claims.checks import Claims
 def scores(values: Mapping[str, Tensor]) -> Claims:
     """Of ln p*(v) for the images of each kind."""
     digits = values["test digits"]
-    among = digits.min() < values["a blank page"].item() < digits.max()
-    yield "the blank page scores among the test digits", among
+    is_among = digits.min() < values["a blank page"].item() < digits.max()
+    yield "the blank page scores among the test digits", is_among
 
 
 def across_models(gap: Tensor, unnormalised_gap: Tensor) -> Claims:

@@ -1,4 +1,4 @@
-"""What chapter 03 claims of repeated updates and of the bias, of noise-free training, and of where chains are."""
+"""What chapter 03 claims of repeated updates, of the bias, of training without noise, of chains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def theorem(biases: Sequence[tuple[Tensor, Tensor]]) -> Claims:
 
 
 def falling(courses: Mapping[str, Mapping[str, Tensor]]) -> Claims:
-    """Of what is watched along noise-free training with CD-1."""
+    """Of curves along training with CD-1 without noise."""
     course = courses["CD-1"]
     peak = int(course["log_likelihood"].argmax())
     improves = bool((course["error"][peak:].diff() < 0).all())

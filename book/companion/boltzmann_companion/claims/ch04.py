@@ -1,4 +1,4 @@
-"""What chapter 04 claims of what it has just computed: the library's AIS, error bars, and a missed mode."""
+"""What chapter 04 claims of its runs: the library's AIS, error bars, and a missed mode."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ def _holds(interval: Sequence[float], truth: float) -> bool | None:
 
 
 def unbiased(points: Rows) -> Claims:
-    """Of this run's Figure 3: the mean weight of all runs of a model less Z, in standard errors, for all models together."""
-    errors = [_pooled_error(own) for own in by_model(points).values()]
-    # The mean weight is unbiased, so each of them is standard normal but for the skewness of the
+    """Of this run's Figure 3: errors of the mean weights of all models, in standard errors."""
+    errors = [_pooled_error(rows) for rows in by_model(points).values()]
+    # The mean weight is unbiased, so each error is standard normal but for the skewness of the
     # weights.
     chance = chdtri(len(errors), _FALSE_ALARMS)
     statistic = sum(error**2 for error in errors)
@@ -51,7 +51,7 @@ def _pooled_error(points: Rows) -> float:
 
 
 def both_directions(ratios: Rows) -> Claims:
-    """Of this run's ratios, one from a long chain and two from exact draws: the last two beside the true ratio."""
+    """Of this run's ratios: the last two, which start from exact draws, beside the true ratio."""
     exact_starts = ratios[1:]
     intervals = [row["interval_3_sigma"] for row in exact_starts]
     low = min(low for low, _ in intervals)

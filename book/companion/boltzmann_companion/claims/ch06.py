@@ -1,4 +1,4 @@
-"""What chapter 06 claims of its tables: ratios of models that nobody can enumerate, mixtures, and what ten runs are worth."""
+"""What chapter 06 claims: of ratios of large models, of mixtures, and of ten runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from boltzmann_companion.records import std_error
 
 
 def two_directions(ratios: Rows, table: Rows) -> Claims:
-    """Of this run's ratio, from either side and as a difference; it cannot be told if the library warns of an estimate of Table 1."""
+    """Of this run's ratio, from either side and as a difference of estimates of Table 1.
+
+    It cannot be told if the library warns of one of these.
+    """
     trusted = all(row["warnings"] == "none" for row in table)
     fits = _fits(*ratios) if trusted else None
     yield "the difference of the separate estimates fits the two directions", fits
@@ -28,9 +31,9 @@ def start_of_the_ratio(ratios: Rows) -> Claims:
 def best_rbm_above_mixtures(mixtures: Rows, table: Rows) -> Claims:
     """The best mixture beside the best RBM."""
     best = max(table, key=lambda row: row["test"])
-    of_mixtures = max(row["test"] for row in mixtures)
+    best_mixture = max(row["test"] for row in mixtures)
     claim = "the best RBM predicts the test images better than the best mixture"
-    yield claim, above(best["test"], of_mixtures, std_error(best, "test"))
+    yield claim, above(best["test"], best_mixture, std_error(best, "test"))
 
 
 def worth(effective: Sequence[float]) -> Claims:

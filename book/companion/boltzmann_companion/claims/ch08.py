@@ -1,4 +1,4 @@
-"""What chapter 8 claims: of RAISE by enumeration, of the brackets on digits, and of models with a bad mode."""
+"""What chapter 8 claims: of RAISE by enumeration, of brackets, and of models with a bad mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paperlib.estimators import Bracket, BracketVerdict
 
 
 def exact_weights(expected: Mapping[int, tuple[Tensor, Tensor, Tensor]]) -> Claims:
-    """By the number of steps: the annealing model, and E[w] and E[ln w] of RAISE, each for all visible vectors, [2^D]."""
+    """Of the annealing model, E[w] and E[ln w] of RAISE for all v [2^D], by the number of steps."""
     theorem = all(
         torch.allclose(mean, p_ann, rtol=1e-11, atol=0) and bool((mean_log < p_ann.log()).all())
         for p_ann, mean, mean_log in expected.values()
@@ -25,9 +25,9 @@ def exact_weights(expected: Mapping[int, tuple[Tensor, Tensor, Tensor]]) -> Clai
 
 
 def brackets_close(rows: Rows, images: int, tolerance: float) -> Claims:
-    """Of `raise-figure-3`, whose rows are in the order of K: the brackets of the largest K, by the rule of Table 1."""
+    """Of `raise-figure-3`: the brackets of the largest K, which comes last, by Table 1's rule."""
     models = by_model(rows).values()
-    final = [where(own, start=start)[-1] for own in models for start in STARTS]
+    final = [where(curves, start=start)[-1] for curves in models for start in STARTS]
     verdicts = [verdict_of(row, "", images, tolerance) for row in final]
     held = every(
         every([_closed(verdict), row["exact"] is None or _holds_exact(row)])
@@ -39,12 +39,14 @@ def brackets_close(rows: Rows, images: int, tolerance: float) -> Claims:
 
 def _closed(verdict: BracketVerdict) -> bool | None:
     """Whether a bracket is closed; None if its verdict is that it cannot be told."""
-    return None if verdict == BracketVerdict.CANNOT_TELL else verdict == BracketVerdict.CLOSED
+    if verdict == BracketVerdict.CANNOT_TELL:
+        return None
+    return verdict == BracketVerdict.CLOSED
 
 
 def _holds_exact(row: Mapping[str, Any]) -> bool:
     """Whether the exact value is inside a bracket, up to errors."""
-    # 4 standard errors, in each direction, for this many comparisons
+    # 4 standard errors in each direction, since there are so many comparisons
     low = row["raise"] - 4 * row["raise_error"]
     high = row["ais"] + 4 * (row["ais"] - row["ais_interval"][0]) / 3
     return low <= row["exact"] <= high
@@ -53,7 +55,12 @@ def _holds_exact(row: Mapping[str, Any]) -> bool:
 def bad_mode(rows: Rows) -> Claims:
     """Of `raise-figure-5`, for a model with a bad mode."""
     answers = [above(row["raise"], row["exact"], row["raise_error"], errors=4) for row in rows]
-    exceeds = True if True in answers else (None if None in answers else False)
+    if True in answers:
+        exceeds = True
+    elif None in answers:
+        exceeds = None
+    else:
+        exceeds = False
     yield "RAISE exceeds the exact value by more than 4 standard errors at some K", exceeds
 
 

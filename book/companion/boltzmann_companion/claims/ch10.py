@@ -23,8 +23,8 @@ def simulated(truth: Tensor, log_w: Tensor) -> Claims:
 
 
 def brackets(points: Rows, images: int) -> Claims:
-    """The brackets of this run, of which those with the most distributions are in Table 2, by its rule."""
-    final = [own[-1] for own in grouped(points, "model", "start").values()]
+    """The brackets of this run with the most distributions, by the rule of Table 2."""
+    final = [curve[-1] for curve in grouped(points, "model", "start").values()]
     held = every(
         _holds_exact(row) if verdict_of(row, "", images) != BracketVerdict.CANNOT_TELL else None
         for row in final
@@ -43,13 +43,16 @@ def _holds_exact(row: Mapping[str, Any]) -> bool:
 def stored_curves(points: Rows) -> Claims:
     """The curves of Figure 7 at the paper's size."""
     verdicts = []
-    for own in by_model(points).values():
-        trusted = [row for row in own if ends_of(row)[2] <= LARGEST_ERROR]
+    for rows in by_model(points).values():
+        trusted = [row for row in rows if ends_of(row)[2] <= LARGEST_ERROR]
         low = min(trusted, key=lambda row: row["ais"])
         error = ends_of(low)[2]
         verdicts += [
             gap_verdict(low["ais"] - row["raise"], row["raise_error"], error, tolerance=0)
-            for row in own
+            for row in rows
         ]
-    claim = "at the paper's size RAISE exceeds its model's lowest AIS estimate from enough chains at no K, up to the errors"
+    claim = (
+        "at the paper's size RAISE exceeds its model's lowest AIS estimate from enough chains "
+        "at no K, up to the errors"
+    )
     yield claim, BracketVerdict.CROSSED not in verdicts

@@ -1,4 +1,4 @@
-"""What chapter 14 claims: which way estimates err, when intervals cover, broken libraries, and evaluations of models drawn at random."""
+"""What chapter 14 claims of errors, intervals, broken libraries and models drawn at random."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from boltzmann_companion.studies.study import WRONG, trusted_rows
 
 def direction(rows: Rows) -> Claims:
     """Of `trust-direction`: the means of many estimates by AIS and by RAISE."""
-    of_ais, of_raise = rows
-    high = above(of_ais["mean"], 0, of_ais["std_error"], errors=4)
-    low = above(-of_raise["mean"], 0, of_raise["std_error"], errors=4)
+    ais, reverse_ais = rows
+    high = above(ais["mean"], 0, ais["std_error"], errors=4)
+    low = above(-reverse_ais["mean"], 0, reverse_ais["std_error"], errors=4)
     claim = "AIS errs high on average, and RAISE low, by more than four standard errors"
     yield claim, every([high, low])
 

@@ -1,4 +1,4 @@
-"""What chapter 17 claims of its runs: the certified bound, the hidden mode, and approximations without sampling."""
+"""What chapter 17 claims: of the certified bound, the hidden mode, and no sampling at all."""
 
 from __future__ import annotations
 
@@ -17,15 +17,22 @@ _APPROXIMATIONS = ("mean_field", "tap", "bethe", "tree_reweighted")
 
 
 def intervals(rows: Rows) -> Iterator[str]:
-    """A line for each model of `estimator-coverage` without a hidden mode and each estimator, at the larger budget."""
-    _, largest = _budgets(rows)
+    """Of `estimator-coverage`: a line for each model without a hidden mode and each estimator.
+
+    It is about the larger budget.
+    """
+    largest = max(row["budget"] for row in rows)
     for row in rows:
-        is_asked = row["models"] != HIDDEN and row["estimator"] != BOUND
-        if is_asked and row["budget"] == largest:
-            low, high = row["held_95_interval"]
-            other = "too seldom" if high < 95 else "more often than they say"
-            word = "as often as they say" if low <= 95 <= high else other
-            yield f"{row['model']}, {row['estimator']}: 95 % intervals hold {word}"
+        if row["models"] == HIDDEN or row["estimator"] == BOUND or row["budget"] != largest:
+            continue
+        low, high = row["held_95_interval"]
+        if low > 95:
+            word = "more often than they say"
+        elif high < 95:
+            word = "too seldom"
+        else:
+            word = "as often as they say"
+        yield f"{row['model']}, {row['estimator']}: 95 % intervals hold {word}"
 
 
 def bound(rows: Rows) -> Claims:
@@ -61,12 +68,6 @@ def _median_errors(rows: Rows) -> Mapping[tuple[str, int, str], Any]:
 
 
 def _share(rows: Rows, names: Collection[str], outcome: str) -> float:
-    """Of the runs of these estimators on models with a hidden mode."""
-    own = [row for row in rows if row["models"] == HIDDEN and row["estimator"] in names]
-    return sum(row[outcome] for row in own) / sum(row["runs"] for row in own)
-
-
-def _budgets(rows: Rows) -> tuple[int, int]:
-    """The smallest and the largest."""
-    budgets = [row["budget"] for row in rows]
-    return min(budgets), max(budgets)
+    """The share of an outcome in the runs of these estimators on models with a hidden mode."""
+    hidden = [row for row in rows if row["models"] == HIDDEN and row["estimator"] in names]
+    return sum(row[outcome] for row in hidden) / sum(row["runs"] for row in hidden)

@@ -1,4 +1,6 @@
-"""What this book claims of its tables: a function of the rows of records, in a module for each chapter.
+"""What this book claims of its tables, in a module for each chapter.
+
+A group of claims is a function of the rows of records:
 
     @of_stored("sm2008-ratios")
     def one_direction(ratios: Rows) -> Claims:
@@ -7,10 +9,12 @@
 
 A chapter claims what could have come out otherwise, if its text rests on it, by the rule of the
 table beside it. The answer is *yes*, *no*, or, where an error is missing, infinite or too large,
-*cannot be told*, which is None here: `every` and `above` are for this. A chapter prints
-`chapter.checks(one_direction(chapter.stored("sm2008-ratios").rows))`. What is said of stored
-records is a `Claim`. One test holds all of them against the committed records, and sees each of
-them fail on changed ones.
+*cannot be told*, which is None here; `every` and `above` follow this rule. The chapter prints the
+claims with `chapter.checks(one_direction(chapter.stored("sm2008-ratios").rows))`. What is claimed
+of stored records is a `Claim`. One test holds all of these against the committed records, and makes
+each of them fail on changed ones.
+
+A claim is printed as one line, which `Check.line` writes and `read_line` reads.
 """
 
 from __future__ import annotations
@@ -74,7 +78,7 @@ class Check(NamedTuple):
         return Answer.YES if self.holds else Answer.NO
 
     def line(self, own_settings: bool = False) -> str:
-        """The claim and its answer, which says so if it is about a run with a reader's own settings.
+        """The claim and its answer, with a remark if it is about a run with own settings.
 
         Examples
         --------
@@ -87,16 +91,36 @@ class Check(NamedTuple):
         return f"{self.claim}: {self.answer}{whose}"
 
 
-def answers(printed: str) -> Counter[str]:
-    r"""How many of the claims that a chapter has printed have each answer.
+def read_line(line: str) -> tuple[str, Answer] | None:
+    """The claim and the answer that a line prints; None if it prints no claim.
 
     Examples
     --------
-    >>> answers("all runs agree: yes\nthe start is right: no (with your settings)\nruns: 100\n")
+    >>> claim, answer = read_line("the start is right: no (with your settings)")
+    >>> claim, str(answer)
+    ('the start is right', 'no')
+    >>> read_line("runs: 100") is None
+    True
+    """
+    claim, _, end = line.removesuffix(OWN_SETTINGS).rpartition(": ")
+    for answer in Answer:
+        if end == answer:
+            return claim, answer
+    return None
+
+
+def answers_of(outputs: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    r"""How many of the claims that a cell has printed have each answer.
+
+    Examples
+    --------
+    >>> text = "all runs agree: yes\nthe start is right: no (with your settings)\nruns: 100\n"
+    >>> answers_of([{"output_type": "stream", "text": text}])
     Counter({'yes': 1, 'no': 1})
     """
-    ends = (line.removesuffix(OWN_SETTINGS).rpartition(": ")[2] for line in printed.splitlines())
-    return Counter(end for end in ends if end in list(Answer))
+    texts = (output.get("text", "") for output in outputs)
+    claims = (read_line(line) for text in texts for line in text.splitlines())
+    return Counter(str(claim[1]) for claim in claims if claim)
 
 
 #: Claims, each as a `Check` or as a pair of its words and whether it holds.
@@ -109,7 +133,9 @@ def in_full(claim: Check | tuple[str, object]) -> Check:
 
 
 def every(parts: Iterable[bool | None]) -> bool | None:
-    """Whether all parts of a claim hold: no if one does not, and None if there are none or one of them cannot be told.
+    """Whether all parts of a claim hold.
+
+    False if one does not; otherwise None if one of them cannot be told, or if there are none.
 
     Examples
     --------
@@ -123,7 +149,7 @@ def every(parts: Iterable[bool | None]) -> bool | None:
 
 
 def above(value: float, limit: float, error: float | None, *, errors: float = 3) -> bool | None:
-    """Whether a value is above a limit, by so many of its standard errors; None if these leave it open.
+    """Whether a value is above a limit by so many of its standard errors; None if it is too close.
 
     Examples
     --------
@@ -140,12 +166,12 @@ def above(value: float, limit: float, error: float | None, *, errors: float = 3)
 
 
 def interval_above(interval: Sequence[float], limit: float) -> bool | None:
-    """Whether a value is above a limit if an interval holds it; None if the interval holds the limit, too.
+    """Whether an interval lies above a limit; None if the limit is in the interval.
 
     Examples
     --------
-    >>> interval_above((0.5, 1.0), 0.4), interval_above((0.5, 1.0), 1.2), interval_above((0.5, 1.0), 0.7)
-    (True, False, None)
+    >>> [interval_above((0.5, 1.0), limit) for limit in (0.4, 1.2, 0.7)]
+    [True, False, None]
     """
     return None if inside(interval, limit) else interval[0] > limit
 
@@ -184,11 +210,11 @@ class Stored:
 
     def rows(self, name: str, **where: Any) -> list[Row]:
         """The rows of a record in which all columns of `where` are as given."""
-        found = self.record(name)
-        assert found is not None, f"figures/paper/{name}.json has not been computed"
-        chosen = [row for row in found["rows"] if all(row[key] == where[key] for key in where)]
-        assert chosen, f"{name} has no row with {where}"
-        return chosen
+        record = self.record(name)
+        assert record is not None, f"figures/paper/{name}.json has not been computed"
+        rows = [row for row in record["rows"] if all(row[key] == where[key] for key in where)]
+        assert rows, f"{name} has no row with {where}"
+        return rows
 
     def row(self, name: str, **where: Any) -> Row:
         """The only one of these rows."""
@@ -202,7 +228,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that is said of records at the papers' size.
+    """Claims about records at the papers' size.
 
     Attributes
     ----------
@@ -210,24 +236,26 @@ class Claim:
         Takes the rows of each of `records`, or a `Stored` if none are named. Returns the checks of
         a chapter.
     records : tuple of str
-        Names of the records that decide.
+        Names of the records whose rows decide.
     """
 
     judge: Callable[..., Any]
     records: tuple[str, ...] = ()
 
-    def found(self, stored: Stored) -> Any:
-        """What `judge` finds in these records."""
-        return self.judge(*(map(stored.rows, self.records) if self.records else [stored]))
+    def checks(self, stored: Stored) -> Any:
+        """What `judge` says of these records."""
+        if not self.records:
+            return self.judge(stored)
+        return self.judge(*map(stored.rows, self.records))
 
 
 Checks: TypeAlias = Callable[..., Iterator[Check]]
-#: The claims that chapters print of stored records, in the order in which their modules are imported.
+#: The claims that chapters print of stored records, in the order in which modules are imported.
 STORED: list[Claim] = []
 
 
 def of_stored(*records: str) -> Callable[[Callable[..., Claims]], Checks]:
-    """Say that a function of claims is about these records at the papers' size."""
+    """Mark a function of claims as one about these records at the papers' size."""
 
     def marked(claims: Callable[..., Claims]) -> Checks:
         @wraps(claims)

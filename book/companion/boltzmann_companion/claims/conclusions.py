@@ -3,6 +3,9 @@
 A conclusion is tried case by case (a model, a length of training), each by the rows of records.
 How many cases have to come out follows from its words: all of them, most, all but one. The sentence
 that explains the outcome is written by hand in chapter 13.
+
+A conclusion is a function of the rows of its records, marked with `conclusion`; it returns a `Word`
+for each case.
 """
 
 from __future__ import annotations
@@ -121,7 +124,7 @@ _Rule: TypeAlias = Callable[..., Cases]
 def conclusion(
     paper: str, section: str, quote: str, *records: str, enough: Callable[[int], int] = every
 ) -> Callable[[_Rule], _Rule]:
-    """Say that a function tries a conclusion, whose name is that of the function."""
+    """Mark a function as the trial of a conclusion, which has the function's name."""
 
     def stated(rule: _Rule) -> _Rule:
         CONCLUSIONS.append(
@@ -182,7 +185,7 @@ _DOF = PAPERS_IMAGES - 1.0
 
 
 def _word(verdict: BracketVerdict, *came_out: BracketVerdict) -> Word:
-    """The word where the rule for brackets should say one of these."""
+    """The word for a verdict of the rule for brackets: *came out* if it is one of these."""
     if verdict == BracketVerdict.CANNOT_TELL:
         return Word.CANNOT_TELL
     return Word.CAME_OUT if verdict in came_out else Word.DID_NOT
@@ -256,7 +259,8 @@ def cd3_over_cd1(rows: Rows) -> Cases:
     worse = "CD1(500)"
     cases = {}
     for epoch in judged_lengths(rows, better, worse):
-        ahead, behind = (by_seed(rows, model, epoch, "test") for model in (better, worse))
+        ahead = by_seed(rows, better, epoch, "test")
+        behind = by_seed(rows, worse, epoch, "test")
         leads = [ahead[seed] - behind[seed] for seed in sorted(ahead.keys() & behind.keys())]
         cases[f"{epoch} epochs"] = _ahead(leads)
     return cases
@@ -280,8 +284,9 @@ def _ahead(leads: list[float]) -> Word:
 )
 def second_layer(gains: Rows, bounds: Rows) -> Cases:
     """By log-probability, with three standard errors of the upper layer's ln Z."""
-    gained = _gains(gains, bounds)
-    return {model: _above(*gained[model]) for model in ("DBN-CD1", "DBN-CD3")}
+    by_model = _gains(gains, bounds)
+    models = ("DBN-CD1", "DBN-CD3")
+    return {model: _above(by_model[model], by_model[model].std_error) for model in models}
 
 
 @conclusion(
@@ -296,21 +301,19 @@ def extra_layer(gains: Rows, bounds: Rows) -> Cases:
 
     If one does and another does not, it depends on how the layer is trained, and cannot be told.
     """
-    gained = _gains(gains, bounds)
-    words = {
-        _word(bracket_verdict(*gained[model]), BracketVerdict.CLOSED, BracketVerdict.CROSSED)
-        for model in gained
-        if model.startswith("DBN-CD25")
-    }
+    words = set()
+    for model, gain in _gains(gains, bounds).items():
+        if model.startswith("DBN-CD25"):
+            verdict = bracket_verdict(gain, gain.std_error)
+            words.add(_word(verdict, BracketVerdict.CLOSED, BracketVerdict.CROSSED))
     return {"our CD25(500)": words.pop() if len(words) == 1 else Word.CANNOT_TELL}
 
 
-def _gains(gains: Rows, bounds: Rows) -> dict[str, tuple[Uncertain, float]]:
-    """What each second layer gains, and the standard error of AIS on that layer."""
-    low = {row["model"]: float(row["ais_error"][0]) for row in bounds}
-    errors = {row["model"]: -low[f"Test {row['model']}"] / 3 for row in gains}
+def _gains(gains: Rows, bounds: Rows) -> dict[str, Uncertain]:
+    """What each second layer gains, with the standard error of AIS on that layer."""
+    lower_ends = {row["model"]: float(row["ais_error"][0]) for row in bounds}
     return {
-        row["model"]: (Uncertain(row["gain"], errors[row["model"]]), errors[row["model"]])
+        row["model"]: Uncertain(row["gain"], -lower_ends[f"Test {row['model']}"] / 3)
         for row in gains
     }
 
@@ -372,8 +375,8 @@ def errs_low(rbms: Rows, authors: Rows, deep: Rows, tempering: Rows, full_size: 
 
 def _with_authors(rows: Rows, authors: Rows) -> list[Row]:
     """Table 1 with the authors' weights of mnistCD25-500 in place of ours."""
-    [own] = authors
-    return [own if row["model"] == own["model"] else row for row in rows]
+    [theirs] = authors
+    return [theirs if row["model"] == theirs["model"] else row for row in rows]
 
 
 def _known_averages(tempering: Rows, full_size: Rows) -> dict[str, Uncertain]:

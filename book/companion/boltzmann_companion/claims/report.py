@@ -32,7 +32,7 @@ _NONE = format_value(None)
 
 @dataclass(frozen=True)
 class Compared:
-    """A published number beside one of ours, of which all comes from one row of a record.
+    """A published number beside one of ours, which comes from one row of a record.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Compared:
 
     @property
     def off(self) -> Any:
-        """Ours less theirs; of intervals, that of their middles where the weights are the same."""
+        """Ours less theirs; for intervals of the same weights, the difference of their middles."""
         gap = difference(self.entry.meant, self.value)
         return sum(gap) / 2 if self.authors and isinstance(gap, list) else gap
 
@@ -179,10 +179,10 @@ def _printed_error(entry: Published, cell: Cell, entries: Iterable[Published]) -
         return _half_width(cell, entry.interval)
     if cell.column not in ("log_z", "test", "train"):
         return None
-    of_log_z = replace(cell, column="interval_3_sigma")
+    interval_cell = replace(cell, column="interval_3_sigma")
     for other in entries:
-        if other.paper == entry.paper and other.same_weights == of_log_z and other.interval:
-            return _half_width(of_log_z, other.interval)
+        if other.paper == entry.paper and other.same_weights == interval_cell and other.interval:
+            return _half_width(interval_cell, other.interval)
     return None
 
 
@@ -205,10 +205,13 @@ def _is_fitted(cell: Cell | None, record: Mapping[str, Any] | None) -> bool:
     """Whether the value in a cell is of a model whose recipe was fitted to published values."""
     if record is None or cell is None:
         return False
-    ids = record["provenance"]["models"]
-    fitted = [RECIPES[key] for key in ids if key in RECIPES and RECIPES[key].fitted]
-    names = {chosen.label for chosen in fitted}
-    names |= {f"{chosen.dataset}{chosen.label.replace('(', '-').rstrip(')')}" for chosen in fitted}
+    names = set()
+    for model_id in record["provenance"]["models"]:
+        if model_id in RECIPES and RECIPES[model_id].fitted:
+            label = RECIPES[model_id].label
+            # as in the tables of the first paper and of the second
+            names.add(label)
+            names.add(f"{RECIPES[model_id].dataset}{label.replace('(', '-').rstrip(')')}")
     return cell.row.removeprefix("Test ").removeprefix("Train ") in names
 
 
@@ -237,8 +240,8 @@ def comparison_table(record_name: str) -> Table:
     """
     stored = Stored()
     shown = list(comparison_rows(record_name, stored))
-    own = stored.record(record_name)
-    columns = {} if own is None else own["columns"]
+    record = stored.record(record_name)
+    columns = {} if record is None else record["columns"]
     rows = []
     for row in shown:
         source = row.entry.reproduced_by
@@ -255,8 +258,8 @@ def comparison_table(record_name: str) -> Table:
             ]
         )
     heading = ["model", "quantity", "published", "ours", "difference", "in joint errors"]
-    used = dict.fromkeys(row.cell.record for row in shown if row.cell)
-    sources = [source_line(record) for record in map(stored.record, used) if record is not None]
+    names = dict.fromkeys(row.cell.record for row in shown if row.cell)
+    sources = [source_line(used) for used in map(stored.record, names) if used is not None]
     return Table(heading, rows, "\n\n".join(sources))
 
 
@@ -288,14 +291,14 @@ def first_paper(rows: Iterable[Compared]) -> list[Compared]:
 
 def first_table(rows: Sequence[Compared]) -> Table:
     """The first paper's two tables: ln Z, and the average of test images or its bound."""
-    of_log_z = {
+    log_z_rows = {
         row.entry.row: row
         for row in rows
         if row.entry.where == "Table 1" and row.cell is not None and row.cell.column == "log_z"
     }
     cells = []
     for row in first_paper(rows):
-        log_z = of_log_z.get(row.entry.row)
+        log_z = log_z_rows.get(row.entry.row)
         cells.append(
             [
                 row.model.removeprefix("Test "),
@@ -316,16 +319,16 @@ def second_paper(rows: Iterable[Compared]) -> dict[str, dict[str, Compared]]:
     for row in rows:
         if row.entry.paper == "raise2015" and row.entry.where.startswith("Table") and row.cell:
             models.setdefault(row.model, {})[row.cell.column] = row
-    return {name: own for name, own in models.items() if "uniform_gap" in own}
+    return {name: columns for name, columns in models.items() if "uniform_gap" in columns}
 
 
 def second_table(rows: Iterable[Compared]) -> Table:
     """The RAISE paper's two tables: AIS less RAISE from either start."""
     cells = []
-    for name, own in second_paper(rows).items():
+    for name, columns in second_paper(rows).items():
         line = [name]
         for start in ("base_rate", "uniform"):
-            gap = own.get(f"{start}_gap")
+            gap = columns.get(f"{start}_gap")
             if gap is None:
                 line += [_NONE, _NONE, _NONE]
             else:
@@ -344,12 +347,12 @@ def counts(rows: Sequence[Compared]) -> Table:
     papers = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
     cells = []
     for paper, name in papers.items():
-        own = [row for row in rows if row.entry.paper == paper]
-        settings = sum(row.entry.kind == "protocol" for row in own)
-        authors = sum(row.authors for row in own)
-        ours = sum(row.value is not None for row in own) - authors
-        neither = len(own) - settings - authors - ours
-        cells.append([name, *map(str, (len(own), settings, authors, ours, neither))])
+        numbers = [row for row in rows if row.entry.paper == paper]
+        settings = sum(row.entry.kind == "protocol" for row in numbers)
+        authors = sum(row.authors for row in numbers)
+        ours = sum(row.value is not None for row in numbers) - authors
+        neither = len(numbers) - settings - authors - ours
+        cells.append([name, *map(str, (len(numbers), settings, authors, ours, neither))])
     heading = ["paper", "numbers", "settings", "the authors' weights", "our models", "none of ours"]
     return Table(heading, cells)
 
