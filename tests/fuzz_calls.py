@@ -42,9 +42,13 @@ STEPS = 300
 ROOMS = "paperlib.models", "paperlib.annealing", "paperlib.estimators"
 #: Narrow and wide layers take different ways through the kernels.
 SIZES = [
-    (6, 4, torch.float64), (40, 12, torch.float32), (200, 12, torch.float32), (12, 200, torch.float32), (150, 130, torch.float64),
+    (6, 4, torch.float64),
+    (40, 12, torch.float32),
+    (200, 12, torch.float32),
+    (12, 200, torch.float32),
+    (150, 130, torch.float64),
     (300, 200, torch.float32),
-]  # fmt: skip
+]
 DTYPES = [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.float64]
 
 
@@ -73,8 +77,19 @@ def tables():
 def wrong(draw, width=6):
     """Something that is hardly ever right."""
     shape = draw.choice(
-        [(), (0,), (width,), (0, width), (3, 0), (3, width - 1), (3, width + 1), (2, 3, width), (width, 3), (1, 2 * width)]
-    )  # fmt: skip
+        [
+            (),
+            (0,),
+            (width,),
+            (0, width),
+            (3, 0),
+            (3, width - 1),
+            (3, width + 1),
+            (2, 3, width),
+            (width, 3),
+            (1, 2 * width),
+        ]
+    )
     zeros = partial(torch.zeros, 3, width)
     kinds = [
         *3 * [[torch.zeros(shape, dtype=dtype) for dtype in DTYPES]],
@@ -83,17 +98,40 @@ def wrong(draw, width=6):
         [np.zeros(shape, kind) for kind in (bool, np.uint16, np.float16, object)],
         [[], [[]], [[0, 1], [1]], [0.0] * width, [[None] * width], ["a"] * width],
         [None, True, False, "", "one", b"1", (), {}, {"a": 1}, object(), int],
-        [math.nan, math.inf, -0.5, 2.5, 1e300, 1j, 0, -1, 1, 99, -9, np.int64(2), torch.tensor(0.5)],
-    ]  # fmt: skip
+        [
+            math.nan,
+            math.inf,
+            -0.5,
+            2.5,
+            1e300,
+            1j,
+            0,
+            -1,
+            1,
+            99,
+            -9,
+            np.int64(2),
+            torch.tensor(0.5),
+        ],
+    ]
     return draw.choice(draw.choice(kinds))
 
 
 #: The same numbers in another shape, order, number or type.
 TURNS = [
-    lambda t: t[:1].expand(5, *t.shape[1:]), lambda t: t[:1].expand(5, *t.shape[1:]).clone(), lambda t: t.flip(0), lambda t: t[:, None],
-    lambda t: t[:0], lambda t: t[..., :-1], lambda t: torch.cat([t, t]), lambda t: torch.cat([t, t], -1), lambda t: t.T.contiguous().T,
-    torch.Tensor.double, torch.Tensor.float, lambda t: t.to(torch.uint8),
-]  # fmt: skip
+    lambda t: t[:1].expand(5, *t.shape[1:]),
+    lambda t: t[:1].expand(5, *t.shape[1:]).clone(),
+    lambda t: t.flip(0),
+    lambda t: t[:, None],
+    lambda t: t[:0],
+    lambda t: t[..., :-1],
+    lambda t: torch.cat([t, t]),
+    lambda t: torch.cat([t, t], -1),
+    lambda t: t.T.contiguous().T,
+    torch.Tensor.double,
+    torch.Tensor.float,
+    lambda t: t.to(torch.uint8),
+]
 
 
 def turned(draw, tensor):
@@ -124,14 +162,26 @@ def edited(draw, path, state):
     return dataclasses.replace(state, **{name: other})
 
 
-PATHS = {f"{kind} {d}x{m}": path_of(kind, d, m, dtype) for kind in LARGE_KINDS for d, m, dtype in SIZES}  # fmt: skip
+PATHS = {
+    f"{kind} {d}x{m}": path_of(kind, d, m, dtype) for kind in LARGE_KINDS for d, m, dtype in SIZES
+}
 PATHS["coins"] = Coins()
 
 
 def step_arguments(draw, path, method, state):
     """Arguments by name for a method of a path, one of them wrong in one step of five."""
     chains = max(1, len(path.units(state)))
-    beta = [0, 0.25, 1.0, np.float32(0.5), torch.linspace(0, 1, chains), torch.zeros(chains + 1), torch.zeros(chains, 2), math.nan, -1.0]  # fmt: skip
+    beta = [
+        0,
+        0.25,
+        1.0,
+        np.float32(0.5),
+        torch.linspace(0, 1, chains),
+        torch.zeros(chains + 1),
+        torch.zeros(chains, 2),
+        math.nan,
+        -1.0,
+    ]
     fitting = {
         "state": [state],
         "last": [state],
@@ -195,7 +245,9 @@ class Session:
             beyond = str(error) == "index is out of bounds"
             place = "out of bounds" if beyond else "in kernels" if in_kernels else "elsewhere"
             self.outcomes["other"] += 1
-            self.examples.setdefault(f"{place}, {type(error).__name__}: {name}", f"{what}: {str(error)[:200]}")  # fmt: skip
+            self.examples.setdefault(
+                f"{place}, {type(error).__name__}: {name}", f"{what}: {str(error)[:200]}"
+            )
             return None
         self.outcomes["returned"] += 1
         return result

@@ -152,9 +152,19 @@ def test_the_options_of_a_job_are_the_same_in_every_command():
 
 
 ALL_OPTIONS = {
-    "data": Path("t.npy"), "train": Path("u.npy"), "weights": Path("w.npy"), "binarize": 3, "threshold": 0.5, "names": "weights=W",
-    "minutes": 0.25, "steps": 64, "tempering_steps": 5_000, "seed": 7, "device": "cpu", "json": Path("r.json"),
-}  # fmt: skip
+    "data": Path("t.npy"),
+    "train": Path("u.npy"),
+    "weights": Path("w.npy"),
+    "binarize": 3,
+    "threshold": 0.5,
+    "names": "weights=W",
+    "minutes": 0.25,
+    "steps": 64,
+    "tempering_steps": 5_000,
+    "seed": 7,
+    "device": "cpu",
+    "json": Path("r.json"),
+}
 
 
 @pytest.mark.parametrize("models", ["evaluate m", "audit m", "compare m n", "training m n"])

@@ -103,7 +103,10 @@ def test_jackknife_of_a_log_mean(spread, count):
 def test_jackknife_by_hand():
     """Also where one value is so large that the others would be lost in a difference of sums."""
     values = torch.tensor([[1.0, 2.0, 3.0, 6.0], [1e-30, 3e-30, 1e30, 2e-30]]).double()
-    without = [[values[row, [k for k in range(4) if k != j]].sum().log() for j in range(4)] for row in (0, 1)]  # fmt: skip
+    without = [
+        [values[row, [k for k in range(4) if k != j]].sum().log() for j in range(4)]
+        for row in (0, 1)
+    ]
     expected = torch.tensor(without).double()
     expected = math.sqrt(3 / 4) * (expected - expected.mean(1, keepdim=True))
     torch.testing.assert_close(leave_one_out(values.log()), expected, rtol=1e-12, atol=1e-12)

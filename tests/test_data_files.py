@@ -83,7 +83,10 @@ READ = {
     "a name beside what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), ":T=2.0"),
     "a plain name beside a dot": (as_hdf5({"T=2.0": 1 - X, "test": X}), ":test"),
     # formats, under any name
-    **{f"npy of {kind}": (as_npy(X.astype(kind)), "") for kind in ("u1", "u2", "u4", "u8", "i8", "?", "f2", ">u2", ">f4")},
+    **{
+        f"npy of {kind}": (as_npy(X.astype(kind)), "")
+        for kind in ("u1", "u2", "u4", "u8", "i8", "?", "f2", ">u2", ">f4")
+    },
     "npy, compressed": (gzip.compress(as_npy(SQUARES)), ""),
     "npz beside labels": (as_npz({"anything": X, "labels": np.arange(40)}), ""),
     "one of an npz": (as_npz({"x_train": 1 - X, "x_test": X}), ":x_test"),
@@ -102,8 +105,14 @@ READ = {
     # containers
     "a zip of a table": (zipped({"test.csv": table(X)}), ""),
     "a zip of two": (zipped({"train.csv": table(1 - X), "test.csv": table(X)}), ":test.csv"),
-    "a zip of a table with labels": (zipped({"t.csv": table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n")}), ""),
-    "a zip of macOS": (zipped({"__MACOSX/._t.txt": b"\0\5\26\7", "t.txt": table(X, separator=" ")}), ""),
+    "a zip of a table with labels": (
+        zipped({"t.csv": table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n")}),
+        "",
+    ),
+    "a zip of macOS": (
+        zipped({"__MACOSX/._t.txt": b"\0\5\26\7", "t.txt": table(X, separator=" ")}),
+        "",
+    ),
     "a zip with a text": (zipped({"README.txt": "two words", "sub/test.csv": table(X)}), ""),
     "cells": (as_mat({"dat": cells(SQUARES), "classcounts": cells(X[:, :1]), "n": 36}), ""),
     "cells of all images": (as_mat({"dat": cells(SQUARES)}), ":dat"),
@@ -127,7 +136,7 @@ READ = {
     "a label": (table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n"), ""),
     "a label besides a unit y": (table(np.c_[X, X[:, 0]], "x,b,z,u,v,w,y\n"), ""),
     "words in quotes": (table(X, '"V1","V2","V3","V4","V5","V6"\n').replace(b"1", b'"1"'), ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("error")
@@ -167,9 +176,13 @@ def test_a_header_of_grey_levels(tmp_path, options):
     found = read_images("data", write(tmp_path, numbered), 18, **options)
     np.testing.assert_array_equal(found.pixels, right)
     for first in (NUMBERED, MANGLED):
-        with pytest.raises(InputError, match=r"plainly a header or plainly an image.*remove a header"):  # fmt: skip
+        with pytest.raises(
+            InputError, match=r"plainly a header or plainly an image.*remove a header"
+        ):
             read_images("data", write(tmp_path, table(GREY, first)), D, **options)
-    found = read_images("data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options)  # fmt: skip
+    found = read_images(
+        "data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options
+    )
     assert len(found.pixels) == 41
 
 
@@ -196,28 +209,69 @@ def ratings(*values):
 
 OF_LABELS = "visible units for labels"
 REFUSED = {
-    "which temperature": (as_hdf5(TEMPERATURES), r"got T=2.000000 \[40, 2, 3\], T=2.269000 \[40, 2, 3\]; choose with .*t:NAME"),
-    "which of what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), r"as (link|meta|null) in .*of T=2.0, link, meta, null choose one with .*t:NAME"),
-    "which of several": (as_npz({"x_train": X, "x_test": X}), r"got x_test \[40, 6\], x_train \[40, 6\]; choose with"),
-    "half a name": (as_hdf5(TEMPERATURES), ":T=2", "expected images of 6 values|expected one array"),
-    "another compression": (as_hdf5({"x": unknown_filter}), "compressed by gzip, lzf or not at all"),
-    "three values": (as_npy(np.where(GREY > 180, -1, X.astype(int))), "missing value .*have to be complete: leave out"),
-    "three values, as bytes": (as_npy(np.where(GREY > 180, 255, X).astype(np.uint8)), "255 beside .*missing value .*have to be complete"),
+    "which temperature": (
+        as_hdf5(TEMPERATURES),
+        r"got T=2.000000 \[40, 2, 3\], T=2.269000 \[40, 2, 3\]; choose with .*t:NAME",
+    ),
+    "which of what is no array": (
+        as_hdf5(NO_ARRAYS | {"T=2.0": X}),
+        r"as (link|meta|null) in .*of T=2.0, link, meta, null choose one with .*t:NAME",
+    ),
+    "which of several": (
+        as_npz({"x_train": X, "x_test": X}),
+        r"got x_test \[40, 6\], x_train \[40, 6\]; choose with",
+    ),
+    "half a name": (
+        as_hdf5(TEMPERATURES),
+        ":T=2",
+        "expected images of 6 values|expected one array",
+    ),
+    "another compression": (
+        as_hdf5({"x": unknown_filter}),
+        "compressed by gzip, lzf or not at all",
+    ),
+    "three values": (
+        as_npy(np.where(GREY > 180, -1, X.astype(int))),
+        "missing value .*have to be complete: leave out",
+    ),
+    "three values, as bytes": (
+        as_npy(np.where(GREY > 180, 255, X).astype(np.uint8)),
+        "255 beside .*missing value .*have to be complete",
+    ),
     "stars and -1": (as_npy(5 * X.astype(int) - (X == 0)), "missing value .*have to be complete"),
     "not rated": (as_npy(ratings(-1, -1, -1)), "missing value .*have to be complete"),
-    "not rated, tables": (table(ratings(-1, -1).astype(int)), "missing value .*have to be complete"),
+    "not rated, tables": (
+        table(ratings(-1, -1).astype(int)),
+        "missing value .*have to be complete",
+    ),
     "NaN": (as_npy(ratings(np.nan)), "got 1 NaN or infinite of 240; images have to be complete"),
     "an empty cell": (table(X).replace(b",1,", b",,", 1), "images have to be complete"),
     "NA": (b"NA,0,1,0,1,1\n" + table(X), "images have to be complete"),
     "strings of bits": (table(X, separator=""), "got 1 in .*commas between"),
-    "strings of bits of numpy": (as_npy(np.array(["010101", "111000"])), "make a row of numbers each"),
+    "strings of bits of numpy": (
+        as_npy(np.array(["010101", "111000"])),
+        "make a row of numbers each",
+    ),
     "a file in a zip": (zipped({"t.mat": as_mat({"x": X})}), ":t.mat", "unpack that file first"),
-    "a broken table in a zip": (zipped({"t.csv": b"0,1\n0,1,1\n", "u.csv": b"0,NA,1,0\n"}), ":t.csv", "unpack that file first"),
-    "cells of several sizes": (as_mat({"dat": cells([*SQUARES[:-1], X[:5, :5]])}), "expected one array"),
+    "a broken table in a zip": (
+        zipped({"t.csv": b"0,1\n0,1,1\n", "u.csv": b"0,NA,1,0\n"}),
+        ":t.csv",
+        "unpack that file first",
+    ),
+    "cells of several sizes": (
+        as_mat({"dat": cells([*SQUARES[:-1], X[:5, :5]])}),
+        "expected one array",
+    ),
     "sparse of torch": (as_pt(torch.from_numpy(X).to_sparse()), "data: expected a dense tensor"),
     "sparse, 7.3": (as_matlab_73({"x/jc": X[0], "x/ir": X[0], "x/data": X[0]}), "save it with -v7"),
-    "text of Octave": (b"# Created by Octave 8.4.0, Sat Nov 28 2026 <u@h>\n# name: x\n# type: matrix\n# rows: 2\n", "save -v7"),
-    "text of Octave, compressed": (gzip.compress(b"# Created by Octave 6.1.0\n# name: x\n"), "save -v7"),
+    "text of Octave": (
+        b"# Created by Octave 8.4.0, Sat Nov 28 2026 <u@h>\n# name: x\n# type: matrix\n# rows: 2\n",
+        "save -v7",
+    ),
+    "text of Octave, compressed": (
+        gzip.compress(b"# Created by Octave 6.1.0\n# name: x\n"),
+        "save -v7",
+    ),
     "bytes of Octave": (b"Octave-1-L\0\1\0\0\0x", "save -v7"),
     "HDF5 of Octave": (as_hdf5({"x": of_octave}), "save -v7"),
     # of no kind that is known, and not read as anything else
@@ -226,8 +280,11 @@ REFUSED = {
     "counts": (b"89|0,0,1,0,1,1\n1|0,1,1,0,1,1\n", "expected rows of numbers"),
     "JSON": (b'{"images": [[0, 1]]}', "expected rows of numbers .* none below the first line"),
     "a printed list": (b"[[0, 1, 0, 1, 1, 0],\n [1, 1, 0, 0, 1, 0]]\n", "expected rows of numbers"),
-    "Clustal": (b"CLUSTAL W (1.83) multiple sequence alignment\n\ns0 ACD\n", "expected rows of numbers"),
-}  # fmt: skip
+    "Clustal": (
+        b"CLUSTAL W (1.83) multiple sequence alignment\n\ns0 ACD\n",
+        "expected rows of numbers",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
@@ -268,7 +325,9 @@ def test_mat_files_of_version_4(tmp_path):
     ],
 )
 def test_hints_where_they_are_plausible(tmp_path, shape, kind, width, hint):
-    with pytest.raises(InputError, match=f"as many as the model has visible units, got {shape[1]} in") as refusal:  # fmt: skip
+    with pytest.raises(
+        InputError, match=f"as many as the model has visible units, got {shape[1]} in"
+    ) as refusal:
         read_images("data", write(tmp_path, as_npy(np.ones(shape, kind))), width)
     assert ("(" in str(refusal.value)) == (hint is not None)
     assert (hint or "") in str(refusal.value)
@@ -293,7 +352,9 @@ def test_scales(tmp_path):
 
 def test_spins_are_still_told(tmp_path):
     spins = 2 * X.astype(int) - 1
-    with pytest.raises(InputError, match=r"store \(x \+ 1\) / 2; a model of spins .*binary_from_spins"):  # fmt: skip
+    with pytest.raises(
+        InputError, match=r"store \(x \+ 1\) / 2; a model of spins .*binary_from_spins"
+    ):
         read_images("data", write(tmp_path, as_npy(spins)), D)
     for numbers in (spins, X):
         found = read_images("data", write(tmp_path, as_npy(numbers)), D, spins=True)
@@ -345,7 +406,7 @@ SEQUENCES = {
     "Stockholm": (STOCKHOLM, "sequences in Stockholm format"),
     "without names": ("\n".join(ROWS.values()) + "\n", "sequences, one in each line"),
     "long, without names": ("ACDEF" * 400 + "\n", "sequences, one in each line"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "kind"), SEQUENCES.values(), ids=SEQUENCES)

@@ -310,7 +310,10 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
 
 def test_makefile_installs_all_extras_with_the_same_constraints():
     makefile = (ROOT / "Makefile").read_text()
-    assert "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable\n" in makefile  # fmt: skip
+    assert (
+        "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable\n"
+        in makefile
+    )
     for folder, project in INSTALLED:
         installed = re.findall(rf"'{folder}\[(.+?)\]'", makefile)
         assert {*",".join(installed).split(",")} == {*project["optional-dependencies"]}

@@ -160,25 +160,90 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
         (lambda run: {}, "trusted", "", 1),
         (lambda run: {"mode_checks": (ModeCheck(0.008, 0.004, 0.01, met=0.9),)}, "trusted", "", 1),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.9),)}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.9),)}, "open", "the interval has no room", math.inf),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.9),)},
+            "open",
+            "the interval has no room",
+            math.inf,
+        ),
         (lambda run: {"mode_checks": (ModeCheck(0.005, 0.004, 0.006, met=0.0),)}, "trusted", "", 1),
-        (lambda run: {"tempering": replace(run.tempering, std_error=0.4)}, "too noisy to tell", "to 0.", 3.6),
-        (lambda run: {"tempering": replace(run.tempering, std_error=math.inf)}, "too noisy to tell", "to inf", math.inf),
-        (lambda run: {"tempering": replace(run.tempering, round_trips=4, warnings=("Few.",))}, "not trusted", "Parallel tempering: Few.", 2.5),
-        (lambda run: {"tempering": replace(run.tempering, warnings=("Halves.",))}, "not trusted", "Parallel tempering: Halves.", math.inf),
-        (lambda run: {"tempering": None}, "not trusted", "no run of parallel tempering yet", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)}, "not trusted", "missed that mode", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
-        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
+        (
+            lambda run: {"tempering": replace(run.tempering, std_error=0.4)},
+            "too noisy to tell",
+            "to 0.",
+            3.6,
+        ),
+        (
+            lambda run: {"tempering": replace(run.tempering, std_error=math.inf)},
+            "too noisy to tell",
+            "to inf",
+            math.inf,
+        ),
+        (
+            lambda run: {"tempering": replace(run.tempering, round_trips=4, warnings=("Few.",))},
+            "not trusted",
+            "Parallel tempering: Few.",
+            2.5,
+        ),
+        (
+            lambda run: {"tempering": replace(run.tempering, warnings=("Halves.",))},
+            "not trusted",
+            "Parallel tempering: Halves.",
+            math.inf,
+        ),
+        (
+            lambda run: {"tempering": None},
+            "not trusted",
+            "no run of parallel tempering yet",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)},
+            "not trusted",
+            "missed that mode",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))},
+            "open",
+            "by up to 1.0 nats",
+            4,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)},
+            "open",
+            "others beside it may be",
+            math.inf,
+        ),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.0),)}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=2.0, less=0.7),)}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=20.0, less=3.0),)}, "not trusted", "finds 3.0 nats less there", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)}, "open", "it raises ln Z by 0.30 nats", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.8, promised=0.3),)}, "trusted", "", 1),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=2.0, less=0.7),)},
+            "trusted",
+            "",
+            1,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=20.0, less=3.0),)},
+            "not trusted",
+            "finds 3.0 nats less there",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)},
+            "open",
+            "it raises ln Z by 0.30 nats",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.8, promised=0.3),)},
+            "trusted",
+            "",
+            1,
+        ),
         (lambda run: {"mode_checks": ()}, "open", "were not looked at", math.inf),
         (lambda run: {"interrupted": True}, "not trusted", "Interrupted", math.inf),
     ],
-)  # fmt: skip
+)
 def test_what_speaks_against_parallel_tempering(sound, change, word, said, factor):
     """What is said of AIS does not, nor does a mode that is met or next to nothing."""
     found = judge(replace(sound, **change(sound)), OPEN_BRACKET)
@@ -206,21 +271,81 @@ MISSED = ModeCheck(1.0, 0.7, 1.5)
 # By how much for each image, what runs from images find, how much is explained, and the verdict on
 # it.
 FALLS_SHORT = {
-    "for all alike": (4.0, None, 0.0, "open", "RAISE is 4.0 nats below parallel tempering's average"),
+    "for all alike": (
+        4.0,
+        None,
+        0.0,
+        "open",
+        "RAISE is 4.0 nats below parallel tempering's average",
+    ),
     "by more than is explained": (4.0, None, 2.5, "open", ""),
     "by what is explained": (4.0, None, 3.5, "trusted", ""),
     "not at all": (-4.0, None, 0.0, "trusted", ""),
-    "for half of the images": (HALF, None, 0.0, "open", "RAISE is 4.0 nats below parallel tempering's average"),
-    "for half, and no mode is near": (HALF, (ModeCheck(0.0, 0.0, 0.2),), 0.0, "trusted", "find no mode that was missed"),
+    "for half of the images": (
+        HALF,
+        None,
+        0.0,
+        "open",
+        "RAISE is 4.0 nats below parallel tempering's average",
+    ),
+    "for half, and no mode is near": (
+        HALF,
+        (ModeCheck(0.0, 0.0, 0.2),),
+        0.0,
+        "trusted",
+        "find no mode that was missed",
+    ),
     "for half, and no mode is elsewhere": (HALF, (), 0.0, "trusted", "has been in the modes"),
-    "for half, and a mode could be near": (HALF, (ModeCheck(0.0, 0.0, 1.0),), 0.0, "open", "A mode near some images that parallel tempering may have missed"),
-    "for half, and a mode was missed": (HALF, (MISSED,), 0.0, "not trusted", "starts at a mode near some images raises ln Z by 1.0 nats"),
-    "for half, and a small mode was missed": (HALF, (ModeCheck(0.2, 0.1, 0.3, met=0.0),), 0.0, "open", "Parallel tempering missed a mode near some images"),
-    "for half, explained, and a mode was missed": (HALF, (MISSED,), 3.5, "not trusted", "raises ln Z by 1.0 nats"),
-    "for seven of ten": ([4.0] * 7 + [0.5] * 3, NONE_MISSED, 0.0, "trusted", "find no mode that was missed"),
-    "for eight of ten": ([4.0] * 8 + [0.5] * 2, NONE_MISSED, 0.0, "open", "More than three quarters"),
-    "for all, and no mode is near": ([4.0] * 10, NONE_MISSED, 0.0, "open", "More than three quarters"),
-}  # fmt: skip
+    "for half, and a mode could be near": (
+        HALF,
+        (ModeCheck(0.0, 0.0, 1.0),),
+        0.0,
+        "open",
+        "A mode near some images that parallel tempering may have missed",
+    ),
+    "for half, and a mode was missed": (
+        HALF,
+        (MISSED,),
+        0.0,
+        "not trusted",
+        "starts at a mode near some images raises ln Z by 1.0 nats",
+    ),
+    "for half, and a small mode was missed": (
+        HALF,
+        (ModeCheck(0.2, 0.1, 0.3, met=0.0),),
+        0.0,
+        "open",
+        "Parallel tempering missed a mode near some images",
+    ),
+    "for half, explained, and a mode was missed": (
+        HALF,
+        (MISSED,),
+        3.5,
+        "not trusted",
+        "raises ln Z by 1.0 nats",
+    ),
+    "for seven of ten": (
+        [4.0] * 7 + [0.5] * 3,
+        NONE_MISSED,
+        0.0,
+        "trusted",
+        "find no mode that was missed",
+    ),
+    "for eight of ten": (
+        [4.0] * 8 + [0.5] * 2,
+        NONE_MISSED,
+        0.0,
+        "open",
+        "More than three quarters",
+    ),
+    "for all, and no mode is near": (
+        [4.0] * 10,
+        NONE_MISSED,
+        0.0,
+        "open",
+        "More than three quarters",
+    ),
+}
 
 
 @pytest.mark.parametrize(
@@ -311,12 +436,24 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     ("doubts", "minutes", "said"),
     [
         ([], 2.0, ""),
-        ([Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "tempering", 1.2)], 2.0, "3 times as much time should settle this: --minutes 6."),
-        ([Doubt("too noisy to tell", "", "tempering", 1.2)], None, "2 times as much time should settle this: --steps 200 --tempering-steps 2000."),
+        (
+            [Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "tempering", 1.2)],
+            2.0,
+            "3 times as much time should settle this: --minutes 6.",
+        ),
+        (
+            [Doubt("too noisy to tell", "", "tempering", 1.2)],
+            None,
+            "2 times as much time should settle this: --steps 200 --tempering-steps 2000.",
+        ),
         ([Doubt("not trusted", "", "tempering")], 2.0, "cannot be told"),
-        ([Doubt("not trusted", "", "tempering", 3.0), Doubt("not trusted", "", "nothing")], 2.0, "unlikely to help"),
+        (
+            [Doubt("not trusted", "", "tempering", 3.0), Doubt("not trusted", "", "nothing")],
+            2.0,
+            "unlikely to help",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_advice_says_how_much_more_time(doubts, minutes, said):
     judgement = Judgement("open", tuple(doubts))
     exact = evaluate(SMALL, torch.eye(SMALL.num_visible))
@@ -431,13 +568,21 @@ EVEN = [0.0] * 50
 ONE = [10.0] + [0.0] * 49
 THREE = [10.0 - math.log(3)] * 3 + [0.0] * 47
 SAID_OF_RUNS = {
-    "every image a little short": ([annealed(EVEN, [-6.0] * 10)], "as RAISE is conservative.", True),
+    "every image a little short": (
+        [annealed(EVEN, [-6.0] * 10)],
+        "as RAISE is conservative.",
+        True,
+    ),
     "a few by much": ([annealed(EVEN, [-0.2] * 8 + [-30.0] * 2)], "a few to which", True),
     "two heavy chains": ([run_with([7.0] * 2 + [0.0] * 48)], "known to 0.7 nats only", True),
     "half of them heavy": ([run_with([7.0] * 25 + [0.0] * 25)], "nats only", False),
-    "moving, with an unknown error": ([run_with(ONE, 25), run_with([7.0] * 50)], "still moves: by -0.9", True),
+    "moving, with an unknown error": (
+        [run_with(ONE, 25), run_with([7.0] * 50)],
+        "still moves: by -0.9",
+        True,
+    ),
     "moving within the error": ([run_with(THREE, 25), run_with([7.0] * 50)], "still moves", False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("runs", "said", "is_said"), SAID_OF_RUNS.values(), ids=SAID_OF_RUNS)
@@ -495,7 +640,7 @@ def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
     many = torch.zeros(1, 1)
     return TemperingEstimate(
         log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, warnings=warnings
-    )  # fmt: skip
+    )
 
 
 def other_start(value=3.0):
@@ -582,9 +727,14 @@ def test_two_runs_agree_on_the_mass_of_a_region():
 @pytest.mark.usefixtures("_estimated")
 @pytest.mark.parametrize(
     ("tolerance", "steps", "chosen_by"),
-    [(1.0, 64, "the tolerance"), (0.1, None, "the tolerance"), (0.01, 1024, "the time"), (0.0, 1024, "the time")],
+    [
+        (1.0, 64, "the tolerance"),
+        (0.1, None, "the tolerance"),
+        (0.01, 1024, "the time"),
+        (0.0, 1024, "the time"),
+    ],
     ids=["after the first look", "after the second", "not before the end", "never"],
-)  # fmt: skip
+)
 def test_a_narrow_interval_ends_the_run(monkeypatch, tolerance, steps, chosen_by):
     """What is reported is what the same steps give, whatever was run before."""
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 1_024)

@@ -48,12 +48,14 @@ RUNS = WALKS | {
     "SMC": partial(annealed_smc, SINGLE, BETAS, 60, 3),
     "tempering": partial(parallel_tempering, BaseRatePath(SMALL), 1_000),
     "CSL": partial(csl_log_prob, SMALL, all_states(5), 20, 3),
-    "bound of a DBN": partial(dbn_lower_bound, DBN([SMALL, random_rbm(4, 3, 2)]), all_states(5), 0.0),
+    "bound of a DBN": partial(
+        dbn_lower_bound, DBN([SMALL, random_rbm(4, 3, 2)]), all_states(5), 0.0
+    ),
     # two blocks of rows
     "exact draws": partial(exact_hidden_samples, random_rbm(30, 18, 1, scale=0.3), 50),
     "planted model": planted_draws,
     "planted Ising": partial(planted.ising_2d(3).draws, 3),
-}  # fmt: skip
+}
 EACH = pytest.mark.parametrize("name", RUNS)
 
 

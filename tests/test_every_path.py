@@ -121,7 +121,9 @@ def test_every_draw_of_a_transition_makes_up_the_enumerated_kernel(
             torch.testing.assert_close(found, truth, rtol=0, atol=walk.tolerance)
         # once more, with the memory of what has been multiplied
         if hasattr(moved, "memory"):
-            state = walk.path.state_at(walk.states.repeat_interleave(outcomes, 0).to(walk.path.device), moved)  # fmt: skip
+            state = walk.path.state_at(
+                walk.states.repeat_interleave(outcomes, 0).to(walk.path.device), moved
+            )
 
 
 @EVERY_WALK
@@ -212,13 +214,25 @@ def test_what_is_no_state_and_no_beta_is_refused(make):
         (lambda: path.state_at(torch.zeros(2, width + 1)), r"v: expected shape \[any, \d"),
         (lambda: path.state_at(torch.zeros(width)), r"v: expected shape \[any, \d"),
         (lambda: path.state_at(torch.zeros(0, width)), r"v: expected shape \[any, \d"),
-        (lambda: path.transition("warm", 0.5, FLOAT64.generator(0)), "state: expected a .*, got str"),
-        (lambda: path.log_f(state, torch.zeros(2)), r"beta: expected a number, or one for each of 16 chains"),
-        (lambda: path.log_f(state, torch.zeros(16, 1)), r"beta: expected a number, or one for each of 16 chains"),
+        (
+            lambda: path.transition("warm", 0.5, FLOAT64.generator(0)),
+            "state: expected a .*, got str",
+        ),
+        (
+            lambda: path.log_f(state, torch.zeros(2)),
+            r"beta: expected a number, or one for each of 16 chains",
+        ),
+        (
+            lambda: path.log_f(state, torch.zeros(16, 1)),
+            r"beta: expected a number, or one for each of 16 chains",
+        ),
         (lambda: path.log_f(state, "warm"), "beta: expected a number or a tensor, got str"),
         (lambda: path.log_ratio(state, 0.1, torch.zeros(2)), "beta: expected a number, or one"),
-        (lambda: path.transition(state, torch.zeros(2), FLOAT64.generator(0)), "beta: expected a number, or one"),
-    ):  # fmt: skip
+        (
+            lambda: path.transition(state, torch.zeros(2), FLOAT64.generator(0)),
+            "beta: expected a number, or one",
+        ),
+    ):
         with pytest.raises(InputError, match=message):
             call()
     for other in others:

@@ -84,7 +84,9 @@ def test_all_square_is_a_question_with_options(tmp_path, turned):
     }
     with pytest.raises(InputError) as refusal:
         model_in(tmp_path, as_npz(stored), width=4)
-    last, stack = (shlex.split(option)[0] for option in re.findall(r"--names (\S+)", str(refusal.value)))  # fmt: skip
+    last, stack = (
+        shlex.split(option)[0] for option in re.findall(r"--names (\S+)", str(refusal.value))
+    )
     last = last.rstrip(";")
     stack = stack.rstrip(";")
     end = ".T" if turned else ""
@@ -144,8 +146,14 @@ def test_numbers_beside_the_arrays(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("visible_units", "linear"), ("v_type", "real"), ("unit", "continuous"), ("vartype", "SPIN"), ("activation", "tanh")],
-)  # fmt: skip
+    [
+        ("visible_units", "linear"),
+        ("v_type", "real"),
+        ("unit", "continuous"),
+        ("vartype", "SPIN"),
+        ("activation", "tanh"),
+    ],
+)
 def test_text_beside_the_arrays(tmp_path, name, text):
     notes = model_in(tmp_path, as_npz(PARAMETERS | {name: text})).notes
     assert notes[-1] == f"not used: {name} = {text}"
@@ -220,7 +228,10 @@ IMAGES = {
     "labels in columns": (as_npy(np.c_[X, np.eye(8, dtype=int)]), "last 8 columns .* as labels"),
     "labels first": (as_npy(np.c_[np.eye(8, dtype=int), X]), "first 8 columns .* as labels"),
     "sizes first": (text(X, "8,6,2\n"), "the first line has 3 numbers, and the others have 6"),
-    "bag of words": (text(X[:, :3], "8\n6\n24\n"), "got 3 numbers in line 4, and 1 in the lines before"),
+    "bag of words": (
+        text(X[:, :3], "8\n6\n24\n"),
+        "got 3 numbers in line 4, and 1 in the lines before",
+    ),
     "ragged": (text([*X, [0, 1]]), "got 2 numbers in line 9, and 6 in"),
     "y and n": (text(np.where(X, "y", "n")), "none below|write 0 and 1 for them"),
     "x and o": (text(np.where(X, "x", "o")), "write 0 and 1 for them"),
@@ -231,7 +242,7 @@ IMAGES = {
     "empty": (as_npy(X[:0]), "got an empty table"),
     "one image": (as_npy(X[0]), "a single row of 6"),
     "random bytes": (as_npy(X)[7:], "which is none of these"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("content", "message"), IMAGES.values(), ids=IMAGES)
@@ -253,7 +264,15 @@ def test_no_pickle_where_there_is_none(tmp_path, suffix, head):
         read_model(path)
 
 
-@pytest.mark.parametrize("numbers", [("2.5", "3.032", "3.286", "3.54", "10.0"), ("9", "10", "100"), ("1.2.9", "1.2.10"), ("0.5", "1", "1.5")])  # fmt: skip
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        ("2.5", "3.032", "3.286", "3.54", "10.0"),
+        ("9", "10", "100"),
+        ("1.2.9", "1.2.10"),
+        ("0.5", "1", "1.5"),
+    ],
+)
 def test_the_order_of_checkpoints(tmp_path, numbers):
     for number in reversed(numbers):
         np.savez(tmp_path / f"rbm_T{number}.npz", **PARAMETERS)

@@ -344,11 +344,13 @@ def test_evaluation_of_a_model_on_a_gpu(device, monkeypatch):
     "train",
     [
         partial(train_rbm, recipe=CD),
-        partial(train_rbm, recipe=replace(CD, persistent_chains=10), layers_below=[random_rbm(12, 4, 1)]),
+        partial(
+            train_rbm, recipe=replace(CD, persistent_chains=10), layers_below=[random_rbm(12, 4, 1)]
+        ),
         partial(train_dbm, recipe=DeepBoltzmannLearning(CD, CD, 2)),
     ],
     ids=["CD", "PCD", "DBM"],
-)  # fmt: skip
+)
 def test_training_on_a_gpu_resumes_there(device, train, tmp_path):
     options = {"seed": 1, "device": device, "progress": False}
     whole = train(VECTORS, **options)

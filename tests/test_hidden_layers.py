@@ -45,7 +45,11 @@ def log_joint(model, h):
     v = V.double().expand(len(h), -1)
     if isinstance(model, DBM):
         above = v @ model.weights_1 + h @ model.weights_2.T + model.hidden_bias_1
-        return v @ model.visible_bias + h @ model.hidden_bias_2 + torch.logaddexp(above, above.new_zeros(())).sum(1)  # fmt: skip
+        return (
+            v @ model.visible_bias
+            + h @ model.hidden_bias_2
+            + torch.logaddexp(above, above.new_zeros(())).sum(1)
+        )
     layers = [v, *h.split(model.hidden_layers[:-1], 1)]
     total = layers[-1] @ model.top.visible_bias
     up = layers[-1] @ model.top.weights + model.top.hidden_bias

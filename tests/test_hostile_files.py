@@ -137,7 +137,9 @@ FILES = {
         "t.npy, missing": None,
     },
     # code
-    "got a pickle, which can run any code when it is read": {"m.pkl, a pickle": pickle.dumps(Code())},
+    "got a pickle, which can run any code when it is read": {
+        "m.pkl, a pickle": pickle.dumps(Code())
+    },
     "got pickled objects, which can run any code": {
         "m.pt, code": pt(x=Code()),
         "m.pt, code of old": as_pt(TENSORS | {"x": Code()}, _use_new_zipfile_serialization=False),
@@ -209,8 +211,12 @@ FILES = {
     "expected visible and hidden biases, got no arrays": {
         "m.npz, weights of scikit-learn": as_npz({"components_": np.zeros((M, D))}),
     },
-    "if the model has none, say so: --names hidden=0": {"m.npz, no hidden bias": npz(hidden_bias=None)},
-    "if the model has none, say so: --names visible=0,hidden=0": {"m.mat, no biases": as_mat({"W": np.eye(2)})},
+    "if the model has none, say so: --names hidden=0": {
+        "m.npz, no hidden bias": npz(hidden_bias=None)
+    },
+    "if the model has none, say so: --names visible=0,hidden=0": {
+        "m.mat, no biases": as_mat({"W": np.eye(2)})
+    },
     "expected a dense tensor of real numbers as weights": {
         "m.pt, expanded": pt(weights=torch.zeros(1).expand(2**14, 2**13)),
         "m.pt, no numbers": pt(weights=torch.zeros(D, M, device="meta")),
@@ -220,12 +226,18 @@ FILES = {
     "weights: expected finite numbers, got 24 NaN or infinite of 24": {
         "m.npz, NaN": npz(weights=np.full((D, M), np.nan)),
     },
-    "expected real numbers, got torch.complex128": {"m.npz, a complex bias": npz(visible_bias=np.zeros(D) * 1j)},
-    "weights: expected an array of numbers": {"m.npz, dates": npz(weights=np.zeros((D, M), "M8[s]"))},
+    "expected real numbers, got torch.complex128": {
+        "m.npz, a complex bias": npz(visible_bias=np.zeros(D) * 1j)
+    },
+    "weights: expected an array of numbers": {
+        "m.npz, dates": npz(weights=np.zeros((D, M), "M8[s]"))
+    },
     "weights: expected shape [any, any], got [0, 4]": {
         "m.npz, empty": npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0)),
     },
-    "visible_bias: expected shape [6], got [5]": {"m.npz, a short bias": npz(visible_bias=np.zeros(D - 1))},
+    "visible_bias: expected shape [6], got [5]": {
+        "m.npz, a short bias": npz(visible_bias=np.zeros(D - 1))
+    },
     "choose one by leaving out the others, for the last --names ignore=0": {
         "m.pt, two layers": as_pt({f"{n}.{k}": t for n in (0, 1) for k, t in TENSORS.items()}),
     },
@@ -239,10 +251,14 @@ FILES = {
         "m.h5, the root in itself": h5_with({"update_3": same_as("/")}),
     },
     "got SoftLink": {"m.h5, a link to itself": h5(vbias=h5py.SoftLink(f"/{PARAMS}/vbias"))},
-    "got ExternalLink": {"m.h5, an external link": h5(weight_matrix=h5py.ExternalLink("other.h5", "x"))},
+    "got ExternalLink": {
+        "m.h5, an external link": h5(weight_matrix=h5py.ExternalLink("other.h5", "x"))
+    },
     "got data of other files": {
         "m.h5, a virtual array": h5(weight_matrix=virtual),
-        "m.h5, an external array": h5(weight_matrix=dataset((D, M), "f8", external=[("x", 0, D * M * 8)])),
+        "m.h5, an external array": h5(
+            weight_matrix=dataset((D, M), "f8", external=[("x", 0, D * M * 8)])
+        ),
     },
     "got no data": {"m.h5, null": h5(hbias=h5py.Empty("f8"))},
     "expected an array of real numbers as update_3.params.hbias": {
@@ -258,10 +274,14 @@ FILES = {
     },
     "are the weights transposed": {"m.h5, turned": h5(weight_matrix=np.zeros((M, D)))},
     "expected a string as model_type": {"m.h5, a kind in rows": h5(kind=np.array([b"BBRBM"]))},
-    "got model_type as well": {"m.h5, no updates": h5_with({f"params/{n}": a for n, a in ARRAYS.items()})},
+    "got model_type as well": {
+        "m.h5, no updates": h5_with({f"params/{n}": a for n, a in ARRAYS.items()})
+    },
     "expected a number as": {"m.h5, ln Z a matrix": h5(log_z=np.eye(2))},
     "got BGRBM, which needs Gaussian hidden units": {"m.h5, Gaussian units": h5(kind="BGRBM")},
-    "got CEBM, which needs units that this library does not have": {"m.h5, other units": h5(kind="CEBM")},
+    "got CEBM, which needs units that this library does not have": {
+        "m.h5, other units": h5(kind="CEBM")
+    },
     # images
     "expected rows of numbers": {
         "t.csv, words": b"a,b\nc,d\n",
@@ -288,7 +308,7 @@ FILES = {
         "t.npy, above 1": as_npy(np.eye(D) * 1.5),
         "t.npy, below 0": as_npy(np.eye(D) * -1.0),
     },
-}  # fmt: skip
+}
 EVERY = [(message, *file) for message, files in FILES.items() for file in files.items()]
 
 
@@ -363,7 +383,7 @@ COMMANDS = {
     "reproduce --only 05 --set colour=1": "set: expected parameters of 05",
     "train digits-cd1-12 --output x.pkl": "output: expected a .safetensors file",
     "book --profile x": "profile: expected",
-}  # fmt: skip
+}
 
 
 @pytest.mark.usefixtures("_folder")
@@ -384,11 +404,22 @@ GREY = "expected only 0 and 1"
 TOGETHER = {
     "evaluate no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
     "audit no.npz --data no.npy --claimed-log-z 1": [NO_MODEL, NO_IMAGES],
-    "compare no.npz nor.npz --data no.npy": [NO_MODEL, "path: expected a file, found none at nor.npz", NO_IMAGES],
+    "compare no.npz nor.npz --data no.npy": [
+        NO_MODEL,
+        "path: expected a file, found none at nor.npz",
+        NO_IMAGES,
+    ],
     "compare m.npz no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
     "training folder --data no.npy": ["models: expected a folder", NO_IMAGES],
-    "evaluate no.npz --data grey.npy --train grey.npy": [NO_MODEL, f"data: {GREY}", f"train: {GREY}"],
-    "evaluate m.npz --data grey.npy --train no.npy": [f"data: {GREY}", "train: expected a file, found none at no.npy"],
+    "evaluate no.npz --data grey.npy --train grey.npy": [
+        NO_MODEL,
+        f"data: {GREY}",
+        f"train: {GREY}",
+    ],
+    "evaluate m.npz --data grey.npy --train no.npy": [
+        f"data: {GREY}",
+        "train: expected a file, found none at no.npy",
+    ],
     "evaluate no.npz --data row.npy": [NO_MODEL, "data: expected a row of values"],
     "evaluate no.npz --data states.npy": [NO_MODEL, f"data: {GREY}"],
     # these may be spins, or become binary
@@ -396,8 +427,11 @@ TOGETHER = {
     "evaluate no.npz --data grey.npy --threshold 0.2": [NO_MODEL],
     # only the images could tell which biases are visible
     "evaluate nameless.npz --data no.npy": [NO_IMAGES],
-    "evaluate nameless.npz --data row.npy": ["path: .* and images of 1; say it", "data: expected a row of values"],
-}  # fmt: skip
+    "evaluate nameless.npz --data row.npy": [
+        "path: .* and images of 1; say it",
+        "data: expected a row of values",
+    ],
+}
 
 
 @pytest.mark.usefixtures("_folder")

@@ -317,9 +317,12 @@ def test_sums_are_exact_where_onednn_may_not_use_the_instructions_for_them(instr
         print(torch.equal(sums.long(), states.long() @ torch.from_numpy(product.rows).long()))
     """
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
         env=os.environ | {"ONEDNN_MAX_CPU_ISA": instructions},
-    )  # fmt: skip
+    )
     assert done.stdout == "True\n"
 
 
@@ -365,6 +368,9 @@ def test_uniform_numbers_of_the_reference_have_their_places(count):
     numbers = reference._uniform_numbers(count, 5, 6, torch.device("cpu"))
     assert numbers.dtype == torch.float32
     quarter = count // 4
-    expected = [philox((i % max(quarter, 1), 0, 0, 0), 5, 6)[i // max(quarter, 1)] for i in range(4 * quarter)]  # fmt: skip
+    expected = [
+        philox((i % max(quarter, 1), 0, 0, 0), 5, 6)[i // max(quarter, 1)]
+        for i in range(4 * quarter)
+    ]
     expected += philox((quarter, 0, 0, 0), 5, 6)[: count - 4 * quarter]
     np.testing.assert_allclose(numbers, np.array(expected) / 2**32, rtol=0, atol=2**-24)

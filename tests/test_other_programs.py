@@ -171,7 +171,16 @@ def test_the_chart_says_what_the_list_says():
     chart, words = REPORT.split("</svg>")
     labels = [html.unescape(text) for text in re.findall(r'font-style="italic">([^<]*)<', chart)]
     assert len(labels) >= 9
-    for word in ("25", "trusted", "too noisy", "open", "AIS's weights", "round trips", "mode", "still not trusted"):  # fmt: skip
+    for word in (
+        "25",
+        "trusted",
+        "too noisy",
+        "open",
+        "AIS's weights",
+        "round trips",
+        "mode",
+        "still not trusted",
+    ):
         assert any(word in label for label in labels), word
         assert word in words.lower() or word in words, word
     # no line is wider than its box: at 14 px a letter has 6.8 px on average

@@ -374,6 +374,9 @@ def test_the_tool_alone_has_its_four_commands_and_says_what_brings_the_others(
     shown = [line.split()[1] for line in said.splitlines() if re.match("│ [a-z]", line)]
     assert shown == ["evaluate", "audit", "compare", "training"]
     for name in _OF_THE_BOOK:
-        assert f"paperlib: {name}: expected the package boltzmann-companion to be installed, which brings this command (in a clone" in said  # fmt: skip
+        assert (
+            f"paperlib: {name}: expected the package boltzmann-companion to be installed, which brings this command (in a clone"
+            in said
+        )
     assert said.count("paperlib:") == len(_OF_THE_BOOK)
     assert "imported: ['boltzmann_likelihood', 'paperlib']" in said

@@ -102,5 +102,7 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
 def test_the_dbm_path_counts_its_heating_steps():
     path = path_of("DBM", *SIZES["narrow"])
     told = []
-    raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip
+    raise_log_prob(
+        path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append
+    )
     assert sum(told) == 6 * 4 * path.reverse_passes

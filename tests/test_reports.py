@@ -188,8 +188,15 @@ def test_seed_of_a_generator_that_was_used_before():
 
 @pytest.mark.parametrize(
     ("nats", "shown"),
-    [(0.15, "0.15"), (-0.15, "0.15"), (0.1501, "0.16"), (0.0, "0.01"), (0.001, "0.01"), (2, "2.00")],
-)  # fmt: skip
+    [
+        (0.15, "0.15"),
+        (-0.15, "0.15"),
+        (0.1501, "0.16"),
+        (0.0, "0.01"),
+        (0.001, "0.01"),
+        (2, "2.00"),
+    ],
+)
 def test_within_is_rounded_up(nats, shown):
     assert rounded_up(nats) == shown
 
@@ -234,7 +241,10 @@ def test_baselines():
         assert expected.source == source
         result = evaluate(SMALL, TEST, train)
         assert result.baselines == expected
-        assert f"For scale: uniform model -5.55, independent pixels with the base rates of the {source}" in describe(result)  # fmt: skip
+        assert (
+            f"For scale: uniform model -5.55, independent pixels with the base rates of the {source}"
+            in describe(result)
+        )
         assert as_dict(result)["baselines"]["base_rates"] == expected.base_rates
 
 
@@ -568,9 +578,12 @@ def test_a_picture_does_not_depend_on_the_settings_of_the_user(folder):
 def test_what_is_no_backend_at_all_is_said_before_the_work():
     words = [sys.executable, "-m", "boltzmann_likelihood", "evaluate", "m.npz", "--data", "t.npy"]
     done = subprocess.run(
-        [*words, "--plot", "p.png"], env=os.environ | {"MPLBACKEND": "nonsense"}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [*words, "--plot", "p.png"],
+        env=os.environ | {"MPLBACKEND": "nonsense"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("paperlib: plot: expected MPLBACKEND to be a backend")
 

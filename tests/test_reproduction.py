@@ -532,11 +532,14 @@ KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
 KILLED_LATER = "import os; get_ipython().events.register('post_run_cell', lambda _: os._exit(9))"
 # The cells of a chapter, and what is said of the first of them.
 ENDS = {
-    "a cell fails": (["raise RuntimeError('no luck')", "print('never')"], "failed with RuntimeError: no luck"),
+    "a cell fails": (
+        ["raise RuntimeError('no luck')", "print('never')"],
+        "failed with RuntimeError: no luck",
+    ),
     "a cell is killed": ([KILLED, "print('never')"], "was running when the kernel"),
     "the last cell is killed": ([KILLED], "was running when the kernel"),
     "killed after the last answer": ([KILLED_LATER], "was running when the kernel"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("sources", "said"), ENDS.values(), ids=ENDS)

@@ -72,7 +72,11 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
     for _ in range(num_blocks):
         is_usual = torch.rand((), generator=generator) < usual
         of_weights, of_biases = (2.0, 1.0) if is_usual else (scale(), scale())
-        weights, visible, hidden = of_weights * normal(WIDTH), of_biases * normal(WIDTH), of_biases * normal(1)  # fmt: skip
+        weights, visible, hidden = (
+            of_weights * normal(WIDTH),
+            of_biases * normal(WIDTH),
+            of_biases * normal(1),
+        )
         if seed % 2:  # centred: each unit is on half of the time when the others are
             visible = visible - weights / 2
             hidden = hidden - weights.sum(0, keepdim=True) / 2
@@ -117,13 +121,17 @@ def wrong(average, truth):
 def judged(case, **options):
     """Whether the evaluation is trusted, after a check of everything that is said to be trusted, proven or impossible; None if it is refused."""
     try:
-        found = evaluate(case.rbm, case.images, generator=seeded_generator(1), progress=False, **options)  # fmt: skip
+        found = evaluate(
+            case.rbm, case.images, generator=seeded_generator(1), progress=False, **options
+        )
     except InputError:
         assert case.rbm.largest_rounding > 0.05
         return None
     if found.trustworthy:
         assert not wrong(found.average, case.mean), (found.average, case.mean)
-    audited = audit_evaluation(case.rbm, case.images, found, case.log_z, tolerance=1e-6 + 1e-15 * abs(case.log_z))  # fmt: skip
+    audited = audit_evaluation(
+        case.rbm, case.images, found, case.log_z, tolerance=1e-6 + 1e-15 * abs(case.log_z)
+    )
     assert audited.verdict != AuditVerdict.IMPOSSIBLE, audited.reason
     for bound in audited.bounds:
         slack = 1e-15 * abs(case.log_z)
@@ -175,7 +183,9 @@ def test_constant_pixels_are_evaluated_or_refused(size, dtype):
     width, units = case.rbm.weights.shape
     seen = torch.randn(units, generator=seeded_generator(2)).to(dtype)
     weights = torch.cat([case.rbm.weights, torch.zeros(4, units, dtype=dtype), seen[None]])
-    bias = torch.cat([case.rbm.visible_bias, torch.tensor([size, -size, -size, size, size]).to(dtype)])  # fmt: skip
+    bias = torch.cat(
+        [case.rbm.visible_bias, torch.tensor([size, -size, -size, size, size]).to(dtype)]
+    )
     # what the pixel that is always on says to the hidden units is taken from their biases
     with_pixels = RBM(weights, bias, case.rbm.hidden_bias - seen)
     constant = torch.tensor([1.0, 0, 0, 1, 1]).expand(len(case.images), -1)
@@ -237,8 +247,14 @@ def test_a_pixel_that_is_not_always_as_its_bias_says():
 
 @pytest.mark.parametrize(
     ("interval", "caught"),
-    [((0.3, 0.5), True), ((1e-9, 2e-9), True), ((0.0, 0.5), False), ((-0.1, 0.5), False), ((-2.0, -1.0), False)],
-)  # fmt: skip
+    [
+        ((0.3, 0.5), True),
+        ((1e-9, 2e-9), True),
+        ((0.0, 0.5), False),
+        ((-0.1, 0.5), False),
+        ((-2.0, -1.0), False),
+    ],
+)
 def test_an_average_above_zero_by_more_than_its_error_is_impossible(interval, caught):
     average = ImageAverage(sum(interval) / 2, interval, interval, 0.1, interval[1])
     doubts = impossible(average)
@@ -273,8 +289,15 @@ def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
 
 @pytest.mark.parametrize(
     ("weight", "bias", "enough"),
-    [(1, 1, True), (100, 1, True), (1e4, 1, False), (1, 1e4, True), (1, 1e5, False), (1e12, 1e12, False)],
-)  # fmt: skip
+    [
+        (1, 1, True),
+        (100, 1, True),
+        (1e4, 1, False),
+        (1, 1e4, True),
+        (1, 1e5, False),
+        (1e12, 1e12, False),
+    ],
+)
 def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
     """One large weight leaves no digits of the others in 16 bits; a bias is added to the others as it is."""
     rbm = known(4, 30, torch.float64, usual=1.0).rbm

@@ -62,20 +62,32 @@ BETAS = uniform_betas(40)
 OUTCOMES = {
     "log_unnormalized": lambda wrap, _: model(wrap).log_unnormalized(ROWS),
     "dbn": deep,
-    "dbm": lambda wrap, _: DBM(wrap(W), wrap(W.T.copy()), *map(wrap, (B, A, B))).log_unnormalized_bound(ROWS),
+    "dbm": lambda wrap, _: DBM(
+        wrap(W), wrap(W.T.copy()), *map(wrap, (B, A, B))
+    ).log_unnormalized_bound(ROWS),
     "mixture": lambda wrap, _: BernoulliMixture(wrap(W.T.copy()), wrap(A)).log_prob(ROWS),
     "binarized": lambda *_: binarize(np.full((3, 40), 0.3), 1),
-    "trained": lambda *_: train_rbm(ROWS, ContrastiveDivergence(6, 2), 1, progress=False)[0].weights,
+    "trained": lambda *_: (
+        train_rbm(ROWS, ContrastiveDivergence(6, 2), 1, progress=False)[0].weights
+    ),
     "mean field": lambda wrap, _: mean_field_bias(model(wrap)),
     "walk": lambda wrap, seed: walked(BaseRatePath(model(wrap)), seed),
     "exact": lambda wrap, _: exact_log_z(model(wrap, 6)),
     "ais": lambda wrap, seed: ais(BaseRatePath(model(wrap)), BETAS, 20, seed).log_weights,
-    "raise": lambda wrap, seed: raise_log_prob(BaseRatePath(model(wrap)), ROWS, BETAS, 4, seed).log_weights,
+    "raise": lambda wrap, seed: (
+        raise_log_prob(BaseRatePath(model(wrap)), ROWS, BETAS, 4, seed).log_weights
+    ),
     "csl": lambda wrap, seed: csl_log_prob(model(wrap), ROWS, 20, 5, seed),
-    "tempering": lambda wrap, seed: parallel_tempering(BaseRatePath(model(wrap)), 20_000, seed, progress=False).log_z,
-    "evaluate": lambda wrap, seed: evaluate(model(wrap), ROWS, steps=32, generator=seed).average.mean,
-    "compare": lambda wrap, _: compare(model(wrap, 6), model(wrap, 6).to(dtype=torch.float64), ROWS).difference.mean,
-}  # fmt: skip
+    "tempering": lambda wrap, seed: (
+        parallel_tempering(BaseRatePath(model(wrap)), 20_000, seed, progress=False).log_z
+    ),
+    "evaluate": lambda wrap, seed: (
+        evaluate(model(wrap), ROWS, steps=32, generator=seed).average.mean
+    ),
+    "compare": lambda wrap, _: (
+        compare(model(wrap, 6), model(wrap, 6).to(dtype=torch.float64), ROWS).difference.mean
+    ),
+}
 AROUND = {
     "bfloat16": partial(torch.autocast, "cpu", torch.bfloat16),
     "float16": partial(torch.autocast, "cpu", torch.float16),
@@ -207,9 +219,13 @@ def test_sigterm_ends_a_run_with_its_report(tmp_path):
     np.save(tmp_path / "t.npy", ROWS)
     words = ["evaluate", "m.npz", "--data", "t.npy", "--steps", "64", "--json", "o.json"]
     found = subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL),
-    )  # fmt: skip
+    )
     assert found.returncode == 0, found.stderr
     assert "Verdict" in found.stdout
     assert (tmp_path / "o.json").is_file()
@@ -257,9 +273,13 @@ def test_a_run_that_is_stopped_before_an_estimate_says_so(tmp_path, where, sent)
     if where == "first run":
         words += ["--steps", "64"]
     done = subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=_heed_signals,
-    )  # fmt: skip
+    )
     assert done.returncode == 130, done.stderr
     assert done.stderr.startswith(f"paperlib: interrupted while {told}")
     assert "There is no estimate yet, and no file was written." in done.stderr
@@ -279,9 +299,13 @@ def test_whoever_stops_a_command_after_its_report_has_an_estimate(tmp_path):
     np.save(tmp_path / "t.npy", ROWS[:, :8])
     words = ["evaluate", "m.npz", "--data", "t.npy", "--json", "o.json"]
     done = subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=_heed_signals,
-    )  # fmt: skip
+    )
     assert "Verdict" in done.stdout
     assert (done.returncode, done.stderr) == (130, "paperlib: interrupted\n")
 
@@ -297,9 +321,13 @@ def _heed_signals():
 def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_path):
     code = "from paperlib.kernels.capability import agrees; print(agrees())"
     run = partial(
-        subprocess.run, [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, check=False,
-    )  # fmt: skip
+        subprocess.run,
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        check=False,
+    )
     assert run().stdout == "True\n"
     damaged = list(tmp_path.rglob(f"*{suffix}"))
     assert damaged
