@@ -86,10 +86,10 @@ def refusal(command):
 
     def refuse(line):
         before = sorted(os.listdir())
-        code, output, said = command(*shlex.split(line))
+        code, output, message = command(*shlex.split(line))
         assert code == 2
         assert sorted(os.listdir()) == before
-        assert "Traceback" not in said
-        return said, output
+        assert "Traceback" not in message
+        return message, output
 
     return refuse

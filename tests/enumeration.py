@@ -64,7 +64,7 @@ def log_z(rbm):
 def assert_is_its_definition(model, v, h, table):
     """Energies, sums and conditionals of a bipartite model are those of the table of -E over all of its states v and h."""
     flipped = (h[:, None] - torch.eye(h.shape[1]).double()).abs()
-    for found, expected in (
+    for computed, expected in (
         (-model.energy(v[:, None], h[None]), table),
         (model.log_unnormalized(v), table.logsumexp(1)),
         (model.log_unnormalized_hidden(h), table.logsumexp(0)),
@@ -72,7 +72,7 @@ def assert_is_its_definition(model, v, h, table):
         (model.hidden_probs(v), table.softmax(1) @ h),
         (model.visible_probs(h), table.softmax(0).T @ v),
     ):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(computed, expected, rtol=0, atol=1e-12)
 
 
 def log_f_table(rbm, visible_bias_a, beta):
@@ -98,14 +98,14 @@ def frequencies(states):
     """How often each binary vector occurs among the `states` [..., n, width]: [..., 2^width], in all 1."""
     count, width = states.shape[-2:]
     numbers = state_numbers(states.reshape(-1, width)).view(-1, count)
-    found = torch.stack([torch.bincount(row, minlength=2**width) for row in numbers])
-    return found.view(*states.shape[:-2], 2**width) / count
+    counts = torch.stack([torch.bincount(row, minlength=2**width) for row in numbers])
+    return counts.view(*states.shape[:-2], 2**width) / count
 
 
-def assert_rates(found, probs, count, errors, slack=0.0):
+def assert_rates(rates, probs, count, errors, slack=0.0):
     """The rates among `count` independent draws are their probabilities, up to so many standard errors, and `slack`."""
     standard_error = (probs * (1 - probs) / count).sqrt()
-    assert ((found - probs).abs() <= errors * standard_error + slack).all()
+    assert ((rates - probs).abs() <= errors * standard_error + slack).all()
 
 
 def assert_unbiased(log_weights, truth, largest_error=math.inf):

@@ -56,7 +56,7 @@ def tables():
     """Rows of the tables of right and of wrong arguments: a name, what is called, and its arguments by place and by name."""
     for name, (function, *states) in CALLS.items():
         yield name, function, states, {}
-    for number, (said, function, *arguments) in enumerate(CASES):
+    for number, (message, function, *arguments) in enumerate(CASES):
         named = {}
         while isinstance(function, partial):
             arguments = [*function.args, *arguments]
@@ -64,7 +64,7 @@ def tables():
             function = function.func
         if str(getattr(function, "__module__", "")).startswith(ROOMS):
             yield (
-                f"{getattr(function, '__qualname__', 'call')}, row {number}: {said}",
+                f"{getattr(function, '__qualname__', 'call')}, row {number}: {message}",
                 function,
                 arguments,
                 named,
@@ -199,12 +199,12 @@ def step_arguments(draw, path, method, state):
         "on_step": [lambda *_: None],
         "ladder": [Ladder(torch.linspace(0, 1, chains), 1, torch.device("cpu"))],
     }
-    given = {name: draw.choice(fitting[name]) for name in inspect.signature(method).parameters}
-    if given and draw.random() < 0.2:
+    arguments = {name: draw.choice(fitting[name]) for name in inspect.signature(method).parameters}
+    if arguments and draw.random() < 0.2:
         # a schedule has been made a list of numbers before it comes here
-        name = draw.choice([name for name in given if name != "schedule"])
-        given[name] = exchanged(draw, given[name])
-    return given
+        name = draw.choice([name for name in arguments if name != "schedule"])
+        arguments[name] = exchanged(draw, arguments[name])
+    return arguments
 
 
 def can_go_on(path, state):
@@ -257,11 +257,11 @@ class Session:
         for name, function, arguments, named in tables():
             for number in range(EXCHANGES if arguments or named else 0):
                 draw = random.Random(f"{name} {number}")
-                given = dict(enumerate(arguments)) | named
-                place = draw.choice(list(given))
-                given[place] = exchanged(draw, given[place])
-                by_place = [given.pop(n) for n in range(len(arguments))]
-                self.call(name, function, by_place, given)
+                passed = dict(enumerate(arguments)) | named
+                place = draw.choice(list(passed))
+                passed[place] = exchanged(draw, passed[place])
+                by_place = [passed.pop(n) for n in range(len(arguments))]
+                self.call(name, function, by_place, passed)
 
     def walk(self):
         """Along every path, with states that are edited, exchanged, selected and taken further."""
@@ -271,11 +271,11 @@ class Session:
             state = start = path.sample_start(3, seeded_generator(0))
             for _ in range(STEPS):
                 method = getattr(path, draw.choice(methods))
-                given = step_arguments(draw, path, method, state)
-                if "state" in given and draw.random() < 0.3:
-                    given["state"] = edited(draw, path, state)
+                arguments = step_arguments(draw, path, method, state)
+                if "state" in arguments and draw.random() < 0.3:
+                    arguments["state"] = edited(draw, path, state)
                 name = f"{type(path).__name__}.{method.__name__}"
-                result = self.call(name, method, [], given)
+                result = self.call(name, method, [], arguments)
                 if method.__name__ == "tempering_steps" and result is not None:
                     moved = copy.deepcopy(state)
                     moved = edited(draw, path, moved) if draw.random() < 0.5 else moved

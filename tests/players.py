@@ -32,8 +32,8 @@ def data_of(shown):
 
 def stills_of(shown):
     """The drawings of a player's opening moment, each as SVG."""
-    found = re.findall(r'src="data:image/svg\+xml,([^"]*)"', shown._repr_html_())
-    return [unquote(source) for source in found]
+    pictures = re.findall(r'src="data:image/svg\+xml,([^"]*)"', shown._repr_html_())
+    return [unquote(source) for source in pictures]
 
 
 def some_frames(count=13, description=NASTY):

@@ -128,9 +128,9 @@ def _dispatch(function, arguments, keywords):
 
     named = keywords.get("device")
     here = bool(ours) if named is None else torch.device(named) == DEVICE
-    given = keywords | ({"device": torch.device("cpu")} if here and named is not None else {})
-    given = {key: _numbers(value) for key, value in given.items()}
-    result = function(*_numbers(arguments), **given)
+    options = keywords | ({"device": torch.device("cpu")} if here and named is not None else {})
+    options = {key: _numbers(value) for key, value in options.items()}
+    result = function(*_numbers(arguments), **options)
     if written is not None:
         return (dict(zip(names, arguments, strict=False)) | keywords)[written]
     return _with_each(torch.Tensor, PretendTensor, result) if here else result

@@ -68,13 +68,14 @@ def test_lower_bound_sums_the_best_hidden_states():
         total = -math.inf
         while True:
             best = sorted(known, key=lambda place: -log_masses[place].item())[:1024]
-            if (summed := log_masses[best].logsumexp(0).item()) - total < 1e-6:
+            summed = log_masses[best].logsumexp(0).item()
+            if summed - total < 1e-6:
                 break
             known = set(best).union(*(flips[place] for place in best[: 1024 // units]))
             total = summed
-        found = _sum_over_best_states(rbm, bits[[0, -1, 0]])
-        assert found == pytest.approx(summed, abs=1e-9)
-        assert found < log_masses.logsumexp(0).item()
+        bound = _sum_over_best_states(rbm, bits[[0, -1, 0]])
+        assert bound == pytest.approx(summed, abs=1e-9)
+        assert bound < log_masses.logsumexp(0).item()
 
 
 @pytest.mark.parametrize(("missing", "shown"), [(0.004, "0.004"), (0.1234, "0.1"), (12.34, "12.3")])
@@ -97,9 +98,9 @@ def test_missed_mode_is_noticed_with_small_error_bars_and_repaired_by_base_rates
     assert (unchecked.lower_bound, unchecked.warnings) == (None, ())
     v, _ = exact_hidden_samples(rbm, 1000, seeded_generator(1))
     frequency = (v.mean(0) * 1000 + 5) / 1010
-    found = ais(BaseRatePath(rbm, torch.logit(frequency)), betas, 100, seeded_generator(0))
-    assert found.std_interval(3)[0] <= truth <= found.std_interval(3)[1]
-    assert found.warnings == ()
+    estimate = ais(BaseRatePath(rbm, torch.logit(frequency)), betas, 100, seeded_generator(0))
+    assert estimate.std_interval(3)[0] <= truth <= estimate.std_interval(3)[1]
+    assert estimate.warnings == ()
 
 
 def test_wild_weights_and_single_chains_are_warned_about():

@@ -571,9 +571,9 @@ CASES = [
     ("model: one or two latent dimensions", VAE(5, 3, 7, seeded_generator(0)).log_prob_on_grid, V),
     # the tool
     *(
-        (said, partial(call, **options))
+        (sentence, partial(call, **options))
         for call in (EVALUATE, COMPARE)
-        for said, options in (
+        for sentence, options in (
             ("steps: a whole number of at least 32, got 31", {"steps": 31}),
             ("steps: a whole number of at least 32", {"steps": 1.5}),
             ("steps: a whole number of at least 32", {"steps": True}),
@@ -746,20 +746,25 @@ CASES = [
 
 
 CASES += [
-    (said if ": " in said else f"{said}: expected", partial(call, **{said.split(": ")[0]: value}))
+    (
+        sentence if ": " in sentence else f"{sentence}: expected",
+        partial(call, **{sentence.split(": ")[0]: value}),
+    )
     for call, wrong in ONE_WRONG
-    for said, values in wrong.items()
+    for sentence, values in wrong.items()
     for value in (values if isinstance(values, tuple) else (values,))
 ]
 
 
 @pytest.mark.parametrize(
-    ("said", "call", "arguments"), [(c[0], c[1], c[2:]) for c in CASES], ids=[c[0] for c in CASES]
+    ("sentence", "call", "arguments"),
+    [(c[0], c[1], c[2:]) for c in CASES],
+    ids=[c[0] for c in CASES],
 )
-def test_wrong_argument_is_named(said, call, arguments, tmp_path, monkeypatch):
+def test_wrong_argument_is_named(sentence, call, arguments, tmp_path, monkeypatch):
     """In one line, and nothing is written."""
     monkeypatch.chdir(tmp_path)
-    name, message = said.split(": ", 1)
+    name, message = sentence.split(": ", 1)
     with pytest.raises(InputError, match=f"^{re.escape(name)}.*: (?s:.*){message}") as raised:
         call(*arguments)
     assert "\n" not in str(raised.value)

@@ -192,20 +192,20 @@ EACH_SYMBOL = pytest.mark.parametrize(
 def resolve(name):
     """The object of this dotted name, as users find it; for fields without a default, their class's annotation."""
     package, *parts = name.split(".")
-    found = importlib.import_module(package)
+    thing = importlib.import_module(package)
     for part in parts:
-        if hasattr(found, part):
-            found = getattr(found, part)
-        elif inspect.ismodule(found):
-            found = importlib.import_module(f"{found.__name__}.{part}")
-        elif hasattr(INSTANCES.get(found), part):
-            found = getattr(INSTANCES[found], part)
-        elif inspect.isclass(found) and dataclasses.is_dataclass(found):
-            found = {field.name: field for field in dataclasses.fields(found)}[part]
+        if hasattr(thing, part):
+            thing = getattr(thing, part)
+        elif inspect.ismodule(thing):
+            thing = importlib.import_module(f"{thing.__name__}.{part}")
+        elif hasattr(INSTANCES.get(thing), part):
+            thing = getattr(INSTANCES[thing], part)
+        elif inspect.isclass(thing) and dataclasses.is_dataclass(thing):
+            thing = {field.name: field for field in dataclasses.fields(thing)}[part]
         else:
-            annotations = [vars(c).get("__annotations__", {}) for c in inspect.getmro(found)]
-            found = next(a[part] for a in annotations if part in a)
-    return found
+            annotations = [vars(c).get("__annotations__", {}) for c in inspect.getmro(thing)]
+            thing = next(a[part] for a in annotations if part in a)
+    return thing
 
 
 @EACH_SYMBOL
@@ -243,15 +243,15 @@ def test_a_name_that_does_not_exist_is_noticed():
             resolve(name)
 
 
-def of_the_papers(name):
+def is_of_the_papers(name):
     """Whether what this name stands for is in one of the two papers, by its documentation or that of its module."""
-    found = resolve(name)
-    module = sys.modules[found.__module__]
-    texts = (found.__doc__ or "", module.__doc__ or "")
+    thing = resolve(name)
+    module = sys.modules[thing.__module__]
+    texts = (thing.__doc__ or "", module.__doc__ or "")
     return any(re.search(r"Salakhutdinov|Burda|RAISE|2008 paper", text) for text in texts)
 
 
-@pytest.mark.parametrize("name", list(filter(of_the_papers, public_names(OF_THE_PAPERS))))
+@pytest.mark.parametrize("name", list(filter(is_of_the_papers, public_names(OF_THE_PAPERS))))
 def test_every_public_name_of_the_papers_has_a_symbol(name):
     assert re.search(rf"`{re.escape(name)}[`.]", TEXTS["symbols"])
 
@@ -510,10 +510,10 @@ def test_chapters_link_and_cite_as_jupyterlab_shows_it(path):
     assert [text for text in texts if _ROLE.search(text)] == []
     entries = parse_file(BOOK / "references.bib").entries
     for text in texts:
-        for said, key in re.findall(r"\[([^\[\]]*)\]\(bibliography\.md#(\w+)\)", text):
+        for label, key in re.findall(r"\[([^\[\]]*)\]\(bibliography\.md#(\w+)\)", text):
             who = authors(entries[key])
             year = entries[key].fields["year"]
-            assert said in (f"{who} ({year})", f"{who}, {year}")
+            assert label in (f"{who} ({year})", f"{who}, {year}")
 
 
 def authors(entry):

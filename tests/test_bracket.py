@@ -181,8 +181,8 @@ def test_noise_can_only_silence_a_verdict():
     """
     gaps = [-40.0, -1.08, -0.41, -0.1, 0.0, 0.15, 0.99, 1.53, 3.87, 40.0]
     errors = [0.0, 0.01, 0.1, 0.3, 0.5, 1.0, 5.0, 100.0, math.inf]
-    of_ais = [0.0, 0.1, LARGEST_ERROR, LARGEST_ERROR + 0.001, 1.0, math.inf]
-    said = set()
+    ais_errors = [0.0, 0.1, LARGEST_ERROR, LARGEST_ERROR + 0.001, 1.0, math.inf]
+    verdicts = set()
     for gap, tolerance, joined in itertools.product(gaps, (0.1, 0.3, 1.0), (False, True)):
         if joined:
             added = errors
@@ -190,7 +190,7 @@ def test_noise_can_only_silence_a_verdict():
         else:
             added = [0.0]
             freedoms = [math.inf, 99.0, 29.0, 9.0, 3.0, 1.0, 0.0]
-        grids = (errors, added, freedoms, of_ais)
+        grids = (errors, added, freedoms, ais_errors)
         words = {}
         for place in itertools.product(*(range(len(grid)) for grid in grids)):
             first, second, freedom, above = (grid[n] for grid, n in zip(grids, place, strict=True))
@@ -201,8 +201,8 @@ def test_noise_can_only_silence_a_verdict():
             for axis in range(len(grids)):
                 noisier = tuple(n + (axis == number) for number, n in enumerate(place))
                 assert words.get(noisier, word) in (word, CANNOT_TELL)
-        said |= set(words.values())
-    assert said == {"closed", "open", "crossed", CANNOT_TELL}
+        verdicts |= set(words.values())
+    assert verdicts == {"closed", "open", "crossed", CANNOT_TELL}
 
 
 def test_few_degrees_of_freedom_widen_the_interval():
@@ -242,8 +242,8 @@ def test_a_record_says_of_a_bracket_what_the_bracket_says():
         row = json.loads(json.dumps(ends_and_gap(result)))
         for tolerance in (0.1, 1.0):
             assert verdict_of(row, tolerance=tolerance) == result.verdict(tolerance)
-            of_start = from_start("base rates", row)
-            assert verdict_of(of_start, "base_rate", tolerance=tolerance) == result.verdict(
+            columns = from_start("base rates", row)
+            assert verdict_of(columns, "base_rate", tolerance=tolerance) == result.verdict(
                 tolerance
             )
         words[result.verdict()] += 1

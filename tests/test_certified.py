@@ -90,8 +90,8 @@ def test_a_weight_is_no_number_of_independent_draws(weights):
     fails = bounds < log_z(rbm)
     assert 0 < p[drawn].prod(1)[fails].sum() <= chance
     # the unit of the weights is anybody's choice
-    found = upper_bound_from_reached(ratios[0], chance, 7 * shares)
-    assert found == pytest.approx(bounds[0].item(), abs=1e-5)
+    bound = upper_bound_from_reached(ratios[0], chance, 7 * shares)
+    assert bound == pytest.approx(bounds[0].item(), abs=1e-5)
 
 
 def test_the_bound_is_where_the_mixture_crosses_the_threshold():
@@ -177,11 +177,11 @@ def test_zeros_and_enormous_spreads():
 
 def test_the_larger_of_both_bounds():
     log_weights = torch.randn(50, generator=seeded_generator(4)).double()
-    own = certified_lower_bound(log_weights, 0.9)
+    certified = certified_lower_bound(log_weights, 0.9)
     states = torch.zeros(50, 3)
     for proven, expected in (
-        (None, own),
-        (own - 1, own),
-        (own + 1, own + 1),
+        (None, certified),
+        (certified - 1, certified),
+        (certified + 1, certified + 1),
     ):
         assert PartitionEstimate(log_weights, states, proven).certified_bound(0.9) == expected

@@ -41,7 +41,7 @@ def read_by(claim):
 def others(names):
     """The records with other numbers: all of them, those of a column, or a single one; or rows with what another model has."""
     rows = {name: GIVEN.record(name)["rows"] for name in names}
-    columns = dict.fromkeys(key for own in rows.values() for row in own for key in row)
+    columns = dict.fromkeys(key for table in rows.values() for each in table for key in each)
     most = max(map(len, rows.values()))
     one_cell = itertools.product(columns, range(most))
     places = itertools.chain([(None, None)], ((key, None) for key in columns), one_cell)
@@ -52,19 +52,19 @@ def others(names):
                     key: changed(value, change)
                     if column in (None, key) and row in (None, number)
                     else value
-                    for key, value in found.items()
+                    for key, value in each.items()
                 }
-                for number, found in enumerate(own)
+                for number, each in enumerate(table)
             ]
-            for name, own in rows.items()
+            for name, table in rows.items()
         }
     for shift in range(1, most):
         yield {
             name: [
-                own[(number + shift) % len(own)] | {"model": found.get("model")}
-                for number, found in enumerate(own)
+                table[(number + shift) % len(table)] | {"model": each.get("model")}
+                for number, each in enumerate(table)
             ]
-            for name, own in rows.items()
+            for name, table in rows.items()
         }
 
 
@@ -90,18 +90,18 @@ def test_claims_hold(claim):
 @pytest.mark.parametrize("claim", STORED, ids=name_of)
 def test_claims_fail_on_other_records(claim):
     """Each of its sentences, which is known by its place, since its words may hold a number."""
-    given = answers(claim, GIVEN)
-    never = set(range(len(given)))
+    stored = answers(claim, GIVEN)
+    never = set(range(len(stored)))
     for rows in others(read_by(claim)):
         try:
-            found = answers(claim, Stored(lambda name, rows=rows: {"rows": rows[name]}))
+            changed_answers = answers(claim, Stored(lambda name, rows=rows: {"rows": rows[name]}))
         except UNDEFINED:
             continue
-        if len(found) == len(given):
-            never = {n for n in never if found[n][1] == given[n][1]}
+        if len(changed_answers) == len(stored):
+            never = {n for n in never if changed_answers[n][1] == stored[n][1]}
         if not never:
             break
-    assert [given[n][0] for n in sorted(never)] == []
+    assert [stored[n][0] for n in sorted(never)] == []
 
 
 def test_our_mixture_of_a_hundred_components_hardly_overfits():

@@ -59,9 +59,9 @@ def test_what_tasks_share_is_sent_once(tmp_path, monkeypatch):
     monkeypatch.setattr(
         distributed.Client,
         "submit",
-        lambda client, *given, **options: (
-            sent.append(given),
-            submit(client, *given, **options),
+        lambda client, *arguments, **options: (
+            sent.append(arguments),
+            submit(client, *arguments, **options),
         )[1],
     )
     with (
@@ -69,7 +69,7 @@ def test_what_tasks_share_is_sent_once(tmp_path, monkeypatch):
         cluster.ClusterExecutor(local.scheduler_address) as executor,
     ):
         run(tmp_path, executor)
-    shared = [given[1] for given in sent if isinstance(given[1], tuple)]
+    shared = [arguments[1] for arguments in sent if isinstance(arguments[1], tuple)]
     assert [path.checksum() for path, _ in shared] == [PATH.checksum()] * 2
     # 12 shards of two runs
     assert len(sent) == 14

@@ -123,8 +123,10 @@ def pool():
     """ln w of 20,000 reverse chains from each of the 64 images, with a spread of 1.5 nats, and what four of them are expected to say."""
     path = BaseRatePath(IMAGES)
     betas = uniform_betas(2)
-    found = raise_log_prob(path, all_states(6), betas, 20_000, seeded_generator(1), progress=False)
-    return found.log_weights, log_mean_exp(found.log_weights.view(64, -1, 4)).mean(1)
+    estimate = raise_log_prob(
+        path, all_states(6), betas, 20_000, seeded_generator(1), progress=False
+    )
+    return estimate.log_weights, log_mean_exp(estimate.log_weights.view(64, -1, 4)).mean(1)
 
 
 def runs_of(pool, count, total, repeats, weighted=False, chains=4):
@@ -139,11 +141,11 @@ def runs_of(pool, count, total, repeats, weighted=False, chains=4):
         which = torch.randint(log_weights.shape[1], (count, chains), generator=generator)
         below = ReverseEstimate(log_weights[images[chosen]].gather(1, which))
         x = log_p[images]
-        of_chosen = weights[chosen] if weighted else None
-        found = control_variate_mean(
-            below, x[chosen], x, batch_weights=of_chosen, all_weights=weights
+        chosen_weights = weights[chosen] if weighted else None
+        average = control_variate_mean(
+            below, x[chosen], x, batch_weights=chosen_weights, all_weights=weights
         )
-        yield found, weighted_mean(expected[images], weights).item()
+        yield average, weighted_mean(expected[images], weights).item()
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -151,8 +153,8 @@ def runs_of(pool, count, total, repeats, weighted=False, chains=4):
 def test_interval_holds_what_raise_is_expected_to_say_of_all_images(pool, count, total, weighted):
     """500 intervals of 95 % hold it in 92 to 98 of 100: the count itself is known to one of 100, and each lies within."""
     held = [
-        found.interval()[0] <= truth <= found.interval()[1]
-        for found, truth in runs_of(pool, count, total, 500, weighted)
+        average.interval()[0] <= truth <= average.interval()[1]
+        for average, truth in runs_of(pool, count, total, 500, weighted)
     ]
     assert 0.92 <= sum(held) / 500 <= 0.98
 
@@ -160,17 +162,17 @@ def test_interval_holds_what_raise_is_expected_to_say_of_all_images(pool, count,
 @pytest.mark.parametrize(("count", "total"), [(40, 40), (40, 100), (100, 397)])
 def test_error_and_its_parts_are_what_they_say(pool, count, total):
     """Over 500 runs. Without the noise of the chains, all images would have an error of zero."""
-    found, truths = zip(*runs_of(pool, count, total, 500), strict=True)
-    off = torch.tensor([one.mean for one in found]) - torch.tensor(truths)
-    stated = torch.tensor([one.test_set_std_error for one in found])
+    averages, truths = zip(*runs_of(pool, count, total, 500), strict=True)
+    off = torch.tensor([one.mean for one in averages]) - torch.tensor(truths)
+    stated = torch.tensor([one.test_set_std_error for one in averages])
     # a scatter of 500 has an error of sqrt(1 / 1,000), the jackknife a bias of a few per cent where
     # weights spread
     assert stated.square().mean().sqrt().item() == pytest.approx(off.std().item(), rel=0.1)
-    for one in found:
+    for one in averages:
         assert math.hypot(one.monte_carlo_std_error, one.choice_std_error) == pytest.approx(
             one.test_set_std_error, rel=1e-9
         )
-    chosen = [one.choice_std_error for one in found]
+    chosen = [one.choice_std_error for one in averages]
     assert (max(chosen) == 0) == (count == total)
 
 
@@ -185,8 +187,8 @@ def test_two_cases_do_not_estimate_alpha():
 def test_one_chain_cannot_tell_its_noise(pool):
     """All of the spread between images counts as noise, so that the interval is too wide rather than too narrow."""
     held = [
-        found.interval()[0] <= truth <= found.interval()[1]
-        for found, truth in runs_of((pool[0], pool[0].mean(1)), 40, 40, 500, chains=1)
+        average.interval()[0] <= truth <= average.interval()[1]
+        for average, truth in runs_of((pool[0], pool[0].mean(1)), 40, 40, 500, chains=1)
     ]
     assert sum(held) / 500 >= 0.93
 
@@ -222,11 +224,11 @@ def test_csl_is_the_mean_conditional_probability():
 
 def test_csl_states_the_spread_of_fresh_chains():
     """All images share the chains: taken as independent of each other, the errors of 16 images would be four times too small."""
-    found = [csl_estimate(RBM, V, 40, 20, seeded_generator(seed), False) for seed in range(300)]
-    spread = torch.tensor([one.mean for one in found]).std().item()
-    stated = torch.tensor([one.monte_carlo_std_error for one in found]).square().mean().sqrt()
+    estimates = [csl_estimate(RBM, V, 40, 20, seeded_generator(seed), False) for seed in range(300)]
+    spread = torch.tensor([one.mean for one in estimates]).std().item()
+    stated = torch.tensor([one.monte_carlo_std_error for one in estimates]).square().mean().sqrt()
     assert stated.item() == pytest.approx(spread, rel=4 * math.sqrt(1 / 600))
-    assert torch.equal(found[0].log_prob, csl_log_prob(RBM, V, 40, 20, seeded_generator(0)))
+    assert torch.equal(estimates[0].log_prob, csl_log_prob(RBM, V, 40, 20, seeded_generator(0)))
     one = csl_estimate(RBM, V, 1, 20, seeded_generator(0))
     assert one.std_error == one.monte_carlo_std_error == math.inf
     assert csl_estimate(RBM, V[:1], 40, 20, seeded_generator(0)).std_error == math.inf
@@ -240,8 +242,8 @@ def test_intervals_with_a_fitted_alpha_hold(count):
     held = 0
     for _ in range(1_000):
         chosen = torch.randperm(500, generator=generator)[:count]
-        found = control_variate_mean(y[chosen], x[chosen], x, alpha=None)
-        low, high = found.interval(0.95)
+        average = control_variate_mean(y[chosen], x[chosen], x, alpha=None)
+        low, high = average.interval(0.95)
         held += low <= y.mean().item() <= high
-    assert found.degrees_of_freedom == count - 2
+    assert average.degrees_of_freedom == count - 2
     assert 925 <= held <= 975

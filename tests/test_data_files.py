@@ -28,7 +28,7 @@ def table(rows, first="", separator=","):
     return f"{first}{text}\n".encode()
 
 
-def of_python_2(array):
+def npy_of_python_2(array):
     """As numpy of Python 2 wrote it, with long whole numbers."""
     shape = "".join(f"{length}L, " for length in array.shape)
     header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({shape}), }}"
@@ -37,17 +37,17 @@ def of_python_2(array):
 
 
 def cells(images):
-    found = np.empty((len(images) // 8, 8), object)
-    for place, image in zip(np.ndindex(found.shape), images, strict=True):
-        found[place] = image
-    return found
+    cell_array = np.empty((len(images) // 8, 8), object)
+    for place, image in zip(np.ndindex(cell_array.shape), images, strict=True):
+        cell_array[place] = image
+    return cell_array
 
 
 def compressed(array, **options):
     return as_hdf5({"test": lambda file, name: file.create_dataset(name, data=array, **options)})
 
 
-def of_octave(file, name):
+def octave_group(file, name):
     file.create_group(name).attrs["OCTAVE_NEW_FORMAT"] = 1
     file[f"{name}/value"] = X.T
 
@@ -58,8 +58,8 @@ def unknown_filter(file, name):
     made.set_chunk(X.shape)
     made.set_filter(32_001, h5py.h5z.FLAG_OPTIONAL)
     space = h5py.h5s.create_simple(X.shape)
-    found = h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_UINT8, space, made)
-    found.write_direct_chunk((0, 0), X.tobytes())
+    dataset = h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_UINT8, space, made)
+    dataset.write_direct_chunk((0, 0), X.tobytes())
 
 
 TEMPERATURES = {"T=2.000000": 1 - SQUARES, "T=2.269000": SQUARES}
@@ -99,9 +99,12 @@ READ = {
     "black and white": (as_npy(X * 255), ""),
     "black and white in numbers": (as_npy(X * 255.0), ""),
     # numpy of Python 2
-    "npy of Python 2": (of_python_2(X), ""),
-    "npz of Python 2": (zipped({"x_test.npy": of_python_2(X), "y.npy": of_python_2(X[:, 0])}), ""),
-    "npy of Python 2, compressed": (gzip.compress(of_python_2(X)), ""),
+    "npy of Python 2": (npy_of_python_2(X), ""),
+    "npz of Python 2": (
+        zipped({"x_test.npy": npy_of_python_2(X), "y.npy": npy_of_python_2(X[:, 0])}),
+        "",
+    ),
+    "npy of Python 2, compressed": (gzip.compress(npy_of_python_2(X)), ""),
     # containers
     "a zip of a table": (zipped({"test.csv": table(X)}), ""),
     "a zip of two": (zipped({"train.csv": table(1 - X), "test.csv": table(X)}), ":test.csv"),
@@ -143,9 +146,9 @@ READ = {
 @pytest.mark.parametrize(("content", "member"), READ.values(), ids=READ)
 def test_read(tmp_path, content, member):
     (tmp_path / "t").write_bytes(content)
-    found = read_images("data", f"{tmp_path}/t{member}", D).pixels
-    assert found.dtype == torch.uint8
-    np.testing.assert_array_equal(found, X)
+    pixels = read_images("data", f"{tmp_path}/t{member}", D).pixels
+    assert pixels.dtype == torch.uint8
+    np.testing.assert_array_equal(pixels, X)
 
 
 @pytest.mark.parametrize("kind", ["?", "u1", "i8", "f4", "f8"])
@@ -162,9 +165,9 @@ def test_images_that_compress_well(tmp_path, kind):
 @pytest.mark.parametrize("options", [{"threshold": 0.5}, {"binarize_seed": 0}])
 def test_a_header_is_no_image(tmp_path, first, options):
     (tmp_path / "t").write_bytes(table(X, first))
-    found = read_images("data", tmp_path / "t", D, **options)
-    np.testing.assert_array_equal(found.pixels, X)
-    assert found.notes == (("data: the first line is a header and was left out",) if first else ())
+    images = read_images("data", tmp_path / "t", D, **options)
+    np.testing.assert_array_equal(images.pixels, X)
+    assert images.notes == (("data: the first line is a header and was left out",) if first else ())
 
 
 @pytest.mark.parametrize("options", [{"threshold": 99}, {"binarize_seed": 0}])
@@ -173,17 +176,17 @@ def test_a_header_of_grey_levels(tmp_path, options):
     wide = np.repeat(GREY, 3, 1)
     right = read_images("data", write(tmp_path, as_npy(wide)), 18, **options).pixels
     numbered = table(wide, ",".join(map(str, range(18))) + "\n")
-    found = read_images("data", write(tmp_path, numbered), 18, **options)
-    np.testing.assert_array_equal(found.pixels, right)
+    images = read_images("data", write(tmp_path, numbered), 18, **options)
+    np.testing.assert_array_equal(images.pixels, right)
     for first in (NUMBERED, MANGLED):
         with pytest.raises(
             InputError, match=r"plainly a header or plainly an image.*remove a header"
         ):
             read_images("data", write(tmp_path, table(GREY, first)), D, **options)
-    found = read_images(
+    images = read_images(
         "data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options
     )
-    assert len(found.pixels) == 41
+    assert len(images.pixels) == 41
 
 
 def write(folder, content):
@@ -201,10 +204,10 @@ def test_one_row_is_no_header(tmp_path):
 
 def ratings(*values):
     """Images with these values in the place of a few."""
-    found = X.astype(float)
+    rated = X.astype(float)
     for place, value in enumerate(values):
-        found[place, place] = value
-    return found
+        rated[place, place] = value
+    return rated
 
 
 OF_LABELS = "visible units for labels"
@@ -273,7 +276,7 @@ REFUSED = {
         "save -v7",
     ),
     "bytes of Octave": (b"Octave-1-L\0\1\0\0\0x", "save -v7"),
-    "HDF5 of Octave": (as_hdf5({"x": of_octave}), "save -v7"),
+    "HDF5 of Octave": (as_hdf5({"x": octave_group}), "save -v7"),
     # of no kind that is known, and not read as anything else
     "libsvm": (b"3 1:-0.103956 7:1\n1 2:0.5\n", "expected rows of numbers"),
     "libsvm, several labels": (b"0,3 1:-0.1 2:1\n", "expected rows of numbers"),
@@ -293,10 +296,10 @@ def test_refused(tmp_path, case):
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(InputError, match=message) as refusal:
         read_images("data", f"{tmp_path}/t{''.join(member)}", D)
-    said = str(refusal.value)
-    assert said.startswith("data: expected")
-    assert "\n" not in said
-    assert not re.search(r"undamaged|\(x \+ 1\)|units for labels|white|threshold", said)
+    sentence = str(refusal.value)
+    assert sentence.startswith("data: expected")
+    assert "\n" not in sentence
+    assert not re.search(r"undamaged|\(x \+ 1\)|units for labels|white|threshold", sentence)
 
 
 def test_mat_files_of_version_4(tmp_path):
@@ -336,8 +339,8 @@ def test_hints_where_they_are_plausible(tmp_path, shape, kind, width, hint):
 def test_scales(tmp_path):
     """Where it is not clear what is white, the user is asked."""
     for scaled in (GREY.astype(np.uint8), GREY, GREY.astype(float), GREY / 255):
-        found = read_images("data", write(tmp_path, as_npy(scaled)), D, binarize_seed=3)
-        np.testing.assert_array_equal(found.pixels, binarize(GREY / 255, 3))
+        images = read_images("data", write(tmp_path, as_npy(scaled)), D, binarize_seed=3)
+        np.testing.assert_array_equal(images.pixels, binarize(GREY / 255, 3))
     sixteen = np.minimum(GREY // 15, 16)
     path = write(tmp_path, as_npy(sixteen))
     np.testing.assert_array_equal(read_images("data", path, D, threshold=8).pixels, sixteen > 8)
@@ -357,12 +360,12 @@ def test_spins_are_still_told(tmp_path):
     ):
         read_images("data", write(tmp_path, as_npy(spins)), D)
     for numbers in (spins, X):
-        found = read_images("data", write(tmp_path, as_npy(numbers)), D, spins=True)
-        np.testing.assert_array_equal(found.pixels, X)
+        images = read_images("data", write(tmp_path, as_npy(numbers)), D, spins=True)
+        np.testing.assert_array_equal(images.pixels, X)
     spins[0, 0] = 0
-    for of_spins, message in ((False, ""), (True, "expected -1 and 1 throughout.*")):
+    for are_spins, message in ((False, ""), (True, "expected -1 and 1 throughout.*")):
         with pytest.raises(InputError, match=f"{message}missing value .*have to be complete"):
-            read_images("data", write(tmp_path, as_npy(spins)), D, spins=of_spins)
+            read_images("data", write(tmp_path, as_npy(spins)), D, spins=are_spins)
 
 
 @pytest.mark.parametrize("missing", [-1, 255])
@@ -373,8 +376,8 @@ def test_no_advice_makes_a_number_of_missing_values(tmp_path, missing, options):
     with pytest.raises(InputError, match=f"{missing} beside .*have to be complete: leave out"):
         read_images("data", write(tmp_path, as_npy(rated)), D, **options)
     complete = ~(rated == missing).any(1)
-    found = read_images("data", write(tmp_path, as_npy(rated[complete])), D, **options)
-    np.testing.assert_array_equal(found.pixels, X[complete])
+    images = read_images("data", write(tmp_path, as_npy(rated[complete])), D, **options)
+    np.testing.assert_array_equal(images.pixels, X[complete])
 
 
 # ---- models
@@ -435,8 +438,8 @@ def test_a_header_that_begins_like_sequences_is_none(tmp_path):
         header = b'{"x":{"dtype":"U8","shape":[2,6],"data_offsets":[0,12]}}'
         length = next(n for n in range(len(header), len(header) + 256) if n % 256 == sign)
         content = length.to_bytes(8, "little") + header.ljust(length) + bytes(X[:2].tobytes())
-        found = read_images("data", write(tmp_path, content), D)
-        np.testing.assert_array_equal(found.pixels, X[:2])
+        images = read_images("data", write(tmp_path, content), D)
+        np.testing.assert_array_equal(images.pixels, X[:2])
 
 
 # ---- paths

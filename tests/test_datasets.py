@@ -105,11 +105,13 @@ def test_a_download_without_a_connection_is_told_in_a_few_words(small_mnist):
     """And not with the text of another library, which is the end of what `papermill` prints of a chapter without its images."""
     with pytest.raises(InputError) as caught:
         load_mnist("http://127.0.0.1:9")
-    told = str(caught.value)
-    assert "which failed: no connection to 127.0.0.1:9 (ConnectionError). To supply" in told
-    assert told.endswith("set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files.")
+    message = str(caught.value)
+    assert "which failed: no connection to 127.0.0.1:9 (ConnectionError). To supply" in message
+    assert message.endswith(
+        "set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files."
+    )
     for foreign in ("HTTPConnectionPool", "Max retries", "urllib3"):
-        assert foreign not in told
+        assert foreign not in message
 
 
 @pytest.mark.parametrize("layout", ["mnist", "."])

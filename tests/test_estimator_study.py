@@ -190,13 +190,13 @@ def test_what_an_outcome_says(monkeypatch, off, warnings, expected):
     value = model.log_z + off
     around = ((value - 1, value + 1), (model.log_z, math.inf), (-math.inf, model.log_z - 1e-7))
     stand_in(monkeypatch, Answer(value, math.inf, around, warnings, 1_900))
-    found = run_once("AIS", model, BUDGET, 0)
-    assert found["outcome"] == expected
-    assert found["held"] == [abs(off) <= 1, True, False]
-    assert found["error"] == (pytest.approx(off) if math.isfinite(off) else None)
-    assert found["std_error"] is None
-    assert found["warnings"] == list(warnings)
-    json.dumps(found, allow_nan=False)
+    outcome = run_once("AIS", model, BUDGET, 0)
+    assert outcome["outcome"] == expected
+    assert outcome["held"] == [abs(off) <= 1, True, False]
+    assert outcome["error"] == (pytest.approx(off) if math.isfinite(off) else None)
+    assert outcome["std_error"] is None
+    assert outcome["warnings"] == list(warnings)
+    json.dumps(outcome, allow_nan=False)
 
 
 def test_a_bound_is_neither_right_nor_wrong(monkeypatch):

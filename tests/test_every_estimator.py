@@ -94,7 +94,7 @@ def test_without_a_generator_numbers_are_fresh_and_the_global_ones_are_left_alon
 
 @pytest.mark.parametrize("name", WALKS)
 def test_every_transition_of_a_chain_is_told(name):
-    told = []
-    WALKS[name](on_step=told.append)
+    counts = []
+    WALKS[name](on_step=counts.append)
     chains = 7 * 61 if "RAISE" in name else 430
-    assert sum(told) == 6 * chains
+    assert sum(counts) == 6 * chains

@@ -58,10 +58,10 @@ def test_the_tool_recognises_the_kind(tmp_path, model):
     model.save(tmp_path / "m.safetensors")
     np.savez(tmp_path / "m.npz", **{key: value.numpy() for key, value in model.tensors().items()})
     for name in ("m.safetensors", "m.npz"):
-        found = read_model(tmp_path / name)
-        assert type(found.rbm) is type(model)
-        assert found.rbm.checksum() == model.checksum()
-        assert found.origin == (name if isinstance(model, RBM) else f"{name}, {model.called}")
+        read = read_model(tmp_path / name)
+        assert type(read.rbm) is type(model)
+        assert read.rbm.checksum() == model.checksum()
+        assert read.origin == (name if isinstance(model, RBM) else f"{name}, {model.called}")
 
 
 @EACH

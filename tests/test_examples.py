@@ -48,11 +48,11 @@ def test_examples(name, capsys):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_public_names_have_an_example(room):
-    own = {
+    defined = {
         name: value
         for name, value in public(importlib.import_module(room)).items()
         if callable(value) and name not in WITHOUT
     }
-    assert own
-    missing = [name for name, value in own.items() if ">>>" not in (value.__doc__ or "")]
+    assert defined
+    missing = [name for name, value in defined.items() if ">>>" not in (value.__doc__ or "")]
     assert not missing

@@ -108,11 +108,11 @@ def test_three_verbs_are_enough_with_a_dataclass_as_state():
     estimate = ais(path, uniform_betas(4), 5_000, seeded_generator(2))
     assert_unbiased(estimate.log_weights, truth)
     assert estimate.final_states.shape == (5_000, 3)
-    for found in (
+    for other in (
         annealed_smc(path, uniform_betas(5), 20, 2_000, seeded_generator(4)),
         parallel_tempering(path, 20_000, seeded_generator(6)),
     ):
-        assert abs(found.log_z - truth) < 4 * found.std_error < 0.5
+        assert abs(other.log_z - truth) < 4 * other.std_error < 0.5
     with pytest.raises(ValueError, match=r"^state: expected a tensor or a dataclass of tensors"):
         path.units({"first": torch.zeros(2)})
 
@@ -137,7 +137,7 @@ MODEL = ThreeStateRBM(
 
 def enumerated_masses(model):
     """ln p*(v) of every v, from the energies of all joint states."""
-    found = []
+    log_masses = []
     for v in PIXELS:
         on = (v @ model.weights)[:, None] + model.biases_of_ways
         inputs = [[torch.zeros(()), *unit] for unit in on]
@@ -145,8 +145,8 @@ def enumerated_masses(model):
             sum(unit[s] for unit, s in zip(inputs, h, strict=True))
             for h in product(range(3), repeat=3)
         ]
-        found.append(torch.stack(terms).logsumexp(0) + v @ model.visible_bias)
-    return torch.stack(found)
+        log_masses.append(torch.stack(terms).logsumexp(0) + v @ model.visible_bias)
+    return torch.stack(log_masses)
 
 
 MASSES = enumerated_masses(MODEL)
@@ -165,10 +165,10 @@ def test_a_new_kind_of_model_is_evaluated():
     images = PIXELS[chosen]
     assert evaluate(MODEL, images).average.mean == pytest.approx(truth, abs=1e-12)
     generator = seeded_generator(5)
-    found = evaluate(MODEL, images, generator=generator, progress=False, steps=64, exact=False)
-    assert found.word == "trusted"
-    assert found.average.mean == pytest.approx(truth, abs=0.1)
-    assert found.runs[-1].bracket.lower.mean == pytest.approx(truth, abs=0.2)
+    evaluation = evaluate(MODEL, images, generator=generator, progress=False, steps=64, exact=False)
+    assert evaluation.word == "trusted"
+    assert evaluation.average.mean == pytest.approx(truth, abs=0.1)
+    assert evaluation.runs[-1].bracket.lower.mean == pytest.approx(truth, abs=0.2)
 
 
 @pytest.mark.parametrize(

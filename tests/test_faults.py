@@ -85,14 +85,14 @@ def walk(moment, name, folder):
 def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kills):
     for _ in range(kills):
         kill_in_the_middle(walk, [name, tmp_path / "parts"], tmp_path / "parts", 9)
-    found = {file.name for file in (tmp_path / "parts").glob("[!.]*")}
-    assert kills <= len(found) < 30
+    files = {file.name for file in (tmp_path / "parts").glob("[!.]*")}
+    assert kills <= len(files) < 30
     resumed = anneal(name, tmp_path / "parts")
     whole = anneal(name, tmp_path / "whole")
     assert torch.equal(resumed.log_weights, whole.log_weights)
     names = [{file.name for file in (tmp_path / part).glob("[!.]*")} for part in ("parts", "whole")]
     assert names[0] == names[1]
-    assert found < names[0]
+    assert files < names[0]
 
 
 def reproduce(moment, root, folders):

@@ -31,14 +31,14 @@ def share_held(numbers, truth, quantile=None):
 
 @pytest.mark.parametrize("chains", [2, 3, 5, 10])
 def test_csl_of_few_chains(chains):
-    found = csl_estimate(SMALL, VECTORS, REPEATS * chains, 400, seeded_generator(chains), False)
+    estimate = csl_estimate(SMALL, VECTORS, REPEATS * chains, 400, seeded_generator(chains), False)
     truth = (SMALL.log_unnormalized(VECTORS) - log_z(SMALL)).mean().item()
-    parts = [CSLEstimate(each) for each in found.log_means.split(chains, 1)]
-    of_chains = [each.monte_carlo for each in parts]
-    assert abs(share_held(of_chains, truth) - 0.95) < SLACK
-    assert {each.dof for each in of_chains} == {chains - 1}
+    parts = [CSLEstimate(each) for each in estimate.log_means.split(chains, 1)]
+    chain_errors = [each.monte_carlo for each in parts]
+    assert abs(share_held(chain_errors, truth) - 0.95) < SLACK
+    assert {each.dof for each in chain_errors} == {chains - 1}
     if chains <= 3:
-        assert share_held(of_chains, truth, 1.96) < 0.9
+        assert share_held(chain_errors, truth, 1.96) < 0.9
 
 
 def test_csl_for_other_vectors_joins_both_errors():
@@ -74,8 +74,8 @@ def test_dbn_bound_of_few_draws(cases, draws):
 @pytest.mark.parametrize(("cases", "draws"), [(1, 199), (5, 5), (39, 5), (300, 1)])
 def test_dbn_bound_of_too_few_draws(cases, draws):
     vectors = all_states(8)[:256].repeat(2, 1)[:cases]
-    found = dbn_lower_bound(LAYERS, vectors, 0.0, draws, seeded_generator(2)).monte_carlo
-    assert found.interval(0.95) == (-math.inf, math.inf)
+    monte_carlo = dbn_lower_bound(LAYERS, vectors, 0.0, draws, seeded_generator(2)).monte_carlo
+    assert monte_carlo.interval(0.95) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("cases", [2, 3, 5, 50])
@@ -84,10 +84,10 @@ def test_dbn_bound_for_other_cases(cases):
     states = all_states(8)
     truth = dbn_lower_bound(LAYERS, states, 0.0, 500, seeded_generator(3)).bound
     generator = seeded_generator(4)
-    found = []
+    estimates = []
     for _ in range(REPEATS):
         chosen = states[torch.randint(0, 256, (cases,), generator=generator)]
-        found.append(dbn_lower_bound(LAYERS, chosen, 0.0, 5, generator).uncertain)
-    assert abs(share_held(found, truth) - 0.95) < SLACK
+        estimates.append(dbn_lower_bound(LAYERS, chosen, 0.0, 5, generator).uncertain)
+    assert abs(share_held(estimates, truth) - 0.95) < SLACK
     if cases <= 3:
-        assert share_held(found, truth, 1.96) < 0.9
+        assert share_held(estimates, truth, 1.96) < 0.9

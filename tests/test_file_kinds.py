@@ -44,7 +44,7 @@ def enumerated(layers):
     return log_p
 
 
-def of_library(model):
+def layer_arrays(model):
     return [tuple(t.numpy() for t in layer.tensors().values()) for layer in model.layers]
 
 
@@ -71,7 +71,7 @@ def test_a_square_layer_lies_as_its_neighbours_do(tmp_path, sizes, local, turned
         for name, array in zip(local, layer, strict=True)
     }
     read = model_in(tmp_path, as_pt(stored)).rbm
-    np.testing.assert_allclose(enumerated(of_library(read)), enumerated(layers), atol=1e-12)
+    np.testing.assert_allclose(enumerated(layer_arrays(read)), enumerated(layers), atol=1e-12)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -137,10 +137,10 @@ def test_numbers_beside_the_arrays(tmp_path, name):
     """Said by name and value; as a tensor in a module, of which a number may be a parameter, refused."""
     notes = model_in(tmp_path, as_npz(PARAMETERS | {name: 1.25})).notes
     assert notes[-1] == f"not used: {name} = 1.25"
-    of_torch = {key: torch.tensor(array) for key, array in (PARAMETERS | {name: 1.25}).items()}
+    tensors = {key: torch.tensor(array) for key, array in (PARAMETERS | {name: 1.25}).items()}
     with pytest.raises(InputError, match=f"got .*{name} as well.*standard deviation"):
-        model_in(tmp_path, as_pt(of_torch))
-    read = model_in(tmp_path, as_pt(of_torch), f"ignore={name}")
+        model_in(tmp_path, as_pt(tensors))
+    read = model_in(tmp_path, as_pt(tensors), f"ignore={name}")
     assert read.rbm.checksum() == RBM(W, B, A).checksum()
 
 
@@ -166,9 +166,9 @@ def test_copies_of_all_parameters_are_of_the_training(tmp_path, affix, group):
     layers = [arrays_of(6, 4), arrays_of(4, 3)] if group else [arrays_of(6, 4)]
     stored: dict = {"dbn.sizes": np.array([[6.0, 4, 3]])} if group else {}
     for number, (weights, visible, hidden) in enumerate(layers):
-        own = {"W": weights.T, "b": visible, "c": hidden}
-        own |= {affix.format(name): array / 9 for name, array in own.items()}
-        stored |= {f"{group.replace('0', str(number))}{name}": a for name, a in own.items()}
+        arrays = {"W": weights.T, "b": visible, "c": hidden}
+        arrays |= {affix.format(name): array / 9 for name, array in arrays.items()}
+        stored |= {f"{group.replace('0', str(number))}{name}": a for name, a in arrays.items()}
     model = model_in(tmp_path, as_npz(stored))
     each = [RBM(*layer) for layer in layers]
     assert model.rbm.checksum() == (DBN(each) if group else each[0]).checksum()
@@ -187,7 +187,7 @@ def test_the_authors_layers_in_files_of_their_own(tmp_path, count):
         files.append(tmp_path / f"mnist{number}.mat")
         files[-1].write_bytes(as_mat(dict(zip(names[number], layer, strict=True)) | {"epoch": 50}))
     read = read_model(",".join(map(str, files)), width=lambda: 6).rbm
-    np.testing.assert_allclose(enumerated(of_library(read)), enumerated(layers), atol=1e-12)
+    np.testing.assert_allclose(enumerated(layer_arrays(read)), enumerated(layers), atol=1e-12)
 
 
 @pytest.mark.parametrize("turned", [False, True])

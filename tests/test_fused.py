@@ -90,8 +90,8 @@ def test_a_part_of_a_whole_is_drawn_as_within_the_whole(total):
     assert 0 < whole.sum() < total
     for parts in (2, 3, 4, 5):
         cuts = [total * part // parts for part in range(parts + 1)]
-        found = [drawn(start, stop) for start, stop in itertools.pairwise(cuts)]
-        assert np.array_equal(np.concatenate(found), whole)
+        pieces = [drawn(start, stop) for start, stop in itertools.pairwise(cuts)]
+        assert np.array_equal(np.concatenate(pieces), whole)
 
 
 def test_frequencies_over_calls_are_the_probabilities():

@@ -324,13 +324,13 @@ def test_refused(tmp_path, capsys, message, name, content):
     if name.startswith("t"):
         argument = "data"
         readers = [lambda path: read_images("data", path, D)]
-    said = []
+    messages = []
     for read in readers:
         with pytest.raises(InputError, match=f"^{argument}: expected") as refusal:
             read(path)
-        said.append(str(refusal.value).replace(f"{tmp_path}/", ""))
-    assert message in said[0]
-    for text in said:
+        messages.append(str(refusal.value).replace(f"{tmp_path}/", ""))
+    assert message in messages[0]
+    for text in messages:
         assert "\n" not in text
         # a name in the message may be longer than that
         assert len(text) < 600 or "too long a name" in name
@@ -390,10 +390,10 @@ COMMANDS = {
 @pytest.mark.parametrize("line", COMMANDS)
 def test_refused_by_the_command(refusal, line):
     """In one sentence on standard error."""
-    said, output = refusal(line)
-    assert said.startswith("paperlib: ")
-    assert COMMANDS[line] in said
-    assert said.count("\n") == 1
+    message, output = refusal(line)
+    assert message.startswith("paperlib: ")
+    assert COMMANDS[line] in message
+    assert message.count("\n") == 1
     # before anything is computed that would then be lost
     assert "Verdict" not in output
 
@@ -443,9 +443,9 @@ def test_mistakes_are_said_together(refusal, line):
     np.save("states.npy", 20 * images)
     np.save("spins.npy", 2.0 * images - 1)
     np.savez("nameless.npz", W=np.ones((8, 5)), b=np.ones(8), c=np.ones(5))
-    said = refusal(line)[0].splitlines()
-    assert len(said) == len(TOGETHER[line])
-    for text, expected in zip(said, TOGETHER[line], strict=True):
+    lines = refusal(line)[0].splitlines()
+    assert len(lines) == len(TOGETHER[line])
+    for text, expected in zip(lines, TOGETHER[line], strict=True):
         assert re.match(f"paperlib: {expected}", text)
 
 

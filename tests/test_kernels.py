@@ -174,11 +174,11 @@ def test_a_function_that_does_not_agree_is_told_once_and_none_is_used(
     expected = everything(6)
     forget(monkeypatch)
     monkeypatch.setattr(cpu, name, wrong)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert_same(everything(6), expected)
         everything(6)
-    (warning,) = told
+    (warning,) = caught
     assert warning.category is RuntimeWarning
     assert "the compiled functions are not used on this machine" in str(warning.message)
     assert reason in str(warning.message)
@@ -195,10 +195,10 @@ def test_a_single_draw_is_a_difference(monkeypatch):
             arguments[-1][-1] ^= True
 
     monkeypatch.setattr(cpu, "draw_bits", almost)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert not capability.agrees()
-    assert len(told) == 1
+    assert len(caught) == 1
     assert len(calls) == 8  # of two walks, before and after all is compiled anew
 
 
@@ -208,9 +208,9 @@ def test_without_a_compiler_the_reference_computes(monkeypatch):
     monkeypatch.setattr(capability, "_module", capability._module.__wrapped__)
     monkeypatch.setitem(sys.modules, "paperlib.kernels.cpu", None)
     monkeypatch.delattr(paperlib.kernels, "cpu")
-    with pytest.warns(RuntimeWarning, match="ModuleNotFoundError") as told:
+    with pytest.warns(RuntimeWarning, match="ModuleNotFoundError") as caught:
         assert_same(everything(6), expected)
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("value", ["nonsense", "Fast", "1"])
@@ -247,7 +247,7 @@ def _vnni(monkeypatch):
 
 def in_place_of_torch(product, monkeypatch):
     """Let products of eight-bit integers be made by a function of numpy arrays, called by its address."""
-    kept = []
+    callbacks = []
 
     def call(out, states, matrix):
         def multiply(*_):
@@ -255,7 +255,7 @@ def in_place_of_torch(product, monkeypatch):
             return 0
 
         function = ctypes.CFUNCTYPE(ctypes.c_int32, *3 * [ctypes.c_void_p])(multiply)
-        kept.append(function)
+        callbacks.append(function)
         return ctypes.cast(function, ctypes.c_void_p).value, 0, 0, 0
 
     monkeypatch.setattr(capability, "call_of_torch", call)

@@ -123,13 +123,15 @@ def test_large_runs_are_announced(monkeypatch):
     rows = torch.zeros(10, 100, dtype=torch.uint8)
     effort = Effort(1_000, 50_000)
     needed = memory.needed_bytes(rbm, rows, effort) - memory._PROGRAM
-    for free, said in ((2 * needed - 2, True), (2 * needed + 2, False), (None, False)):
+    for free, is_announced in ((2 * needed - 2, True), (2 * needed + 2, False), (None, False)):
         monkeypatch.setattr(memory, "free_bytes", lambda free=free: free)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             target_of(rbm, rows, effort=effort)
         texts = [str(each.message) for each in caught]
-        assert any(text.startswith("memory: this run needs about") for text in texts) is said
+        assert (
+            any(text.startswith("memory: this run needs about") for text in texts) is is_announced
+        )
 
 
 def test_what_a_run_needs_grows_with_each_of_its_parts():

@@ -89,15 +89,15 @@ def test_one_rule_for_every_format(tmp_path, write, names, turned):
     path = tmp_path / "model.csv"
     for content in (write(arrays), gzip.compress(write(arrays))):
         path.write_bytes(content)
-        found = read_model(path, width=lambda: D)
-        assert found.rbm.checksum() == MODEL.checksum()
+        read = read_model(path, width=lambda: D)
+        assert read.rbm.checksum() == MODEL.checksum()
         roles = [
             f"{role}={name}"
             for role, name in zip(("weights", "visible", "hidden"), names, strict=True)
         ]
         roles[0] += ".T" if turned else ""
-        said = () if names == NAMES["ours"] and not turned else (f"read as {','.join(roles)}",)
-        assert found.notes == (*(TURNED if turned else ()), *said)
+        notes = () if names == NAMES["ours"] and not turned else (f"read as {','.join(roles)}",)
+        assert read.notes == (*(TURNED if turned else ()), *notes)
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -140,7 +140,7 @@ def test_random_files(tmp_path, seed):
     path.write_bytes(write({name: arrays[name] for name in order}))
     # A file that does not tell how a square matrix lies, which array is the matrix, or what is a
     # bias of one unit, may be refused.
-    told = visible != hidden and (
+    is_certain = visible != hidden and (
         min(visible, hidden) > 1 or (names[0] != "interactions" and extra not in harmful)
     )
     try:
@@ -149,7 +149,7 @@ def test_random_files(tmp_path, seed):
         model = None
         refusal = str(error)
     if model is None:
-        assert (spoilt or not told, refusal.count("\n")) == (True, 0), refusal
+        assert (spoilt or not is_certain, refusal.count("\n")) == (True, 0), refusal
         return
     assert not spoilt, arrays
     matrix, *biases = values
@@ -207,9 +207,9 @@ SKLEARN.intercept_hidden_ = A
 
 
 def cell(items):
-    found = np.empty((1, len(items)), object)
-    found[0, :] = items
-    return found
+    cell_array = np.empty((1, len(items)), object)
+    cell_array[0, :] = items
+    return cell_array
 
 
 SQUARE_FILE = as_torch({"W": SQUARE, "a": B, "b": C, "beta": B})
@@ -219,11 +219,11 @@ CHECKPOINT = as_pt({"model": TENSORS, "args": {"x": torch.ones(9), "y": torch.on
 def keras(*layers):
     """As Keras writes layers, behind the empty group of an input."""
 
-    def of_input(file, name):
+    def input_layer(file, name):
         file.create_group(name)
 
     return as_hdf5(
-        {"model_weights/input_1": of_input}
+        {"model_weights/input_1": input_layer}
         | {
             f"model_weights/{layer}/{layer}/{name}:0": array
             for layer, arrays in layers
@@ -432,13 +432,13 @@ READ = {
 }
 
 
-def found(folder, content, names=""):
+def model_from(folder, content, names=""):
     return read_model(write(folder, "model", content), names, lambda: D)
 
 
 @pytest.mark.parametrize(("content", "names", "model"), READ.values(), ids=READ)
 def test_read(tmp_path, content, names, model):
-    read = found(tmp_path, content, names).rbm
+    read = model_from(tmp_path, content, names).rbm
     assert type(read) is type(model)
     assert read.checksum() == model.checksum()
 
@@ -474,8 +474,8 @@ NOTES = {
 
 @pytest.mark.parametrize(("arrays", "names", "notes"), NOTES.values(), ids=NOTES)
 def test_what_is_dropped_is_said(tmp_path, arrays, names, notes):
-    said = found(tmp_path, as_npz(arrays), names).notes
-    assert [note for note in said if not note.startswith("read as weights=")] == notes
+    all_notes = model_from(tmp_path, as_npz(arrays), names).notes
+    assert [note for note in all_notes if not note.startswith("read as weights=")] == notes
 
 
 def inside():
@@ -696,21 +696,22 @@ REFUSED = {
 @pytest.mark.parametrize(("content", "names", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(tmp_path, content, names, message):
     with pytest.raises(InputError, match=message) as refusal:
-        found(tmp_path, content, names)
+        model_from(tmp_path, content, names)
     assert "\n" not in str(refusal.value)
     assert "allow_pickle" not in str(refusal.value)
 
 
 def followed(folder, content):
     """What comes of doing as the sentences say, word by word."""
-    said = []
+    tried = []
     names = ""
-    while names not in said:
-        said.append(names)
+    while names not in tried:
+        tried.append(names)
         try:
-            return found(folder, content, names).rbm
+            return model_from(folder, content, names).rbm
         except InputError as error:
-            if advice := re.search(r"--names ('[^']*'|\S+)", str(error)):
+            advice = re.search(r"--names ('[^']*'|\S+)", str(error))
+            if advice:
                 names = shlex.split(advice[1].rstrip(";,"))[0]
     return None
 
@@ -794,9 +795,9 @@ def test_a_lone_array_has_the_name_of_its_file(tmp_path, name):
 def test_checkpoints_of_lightning_and_their_kind(tmp_path):
     for number, suffix in ((9, "ckpt"), (10, "ckpt"), (11, "th")):
         write(tmp_path, f"epoch={number}.{suffix}", as_pt(LIGHTNING | {"epoch": number}))
-    found = read_checkpoints([tmp_path], width=lambda: D)
-    assert list(found) == ["epoch=9.ckpt", "epoch=10.ckpt", "epoch=11.th"]
-    assert {one.rbm.checksum() for one in found.values()} == {MODEL.checksum()}
+    checkpoints = read_checkpoints([tmp_path], width=lambda: D)
+    assert list(checkpoints) == ["epoch=9.ckpt", "epoch=10.ckpt", "epoch=11.th"]
+    assert {one.rbm.checksum() for one in checkpoints.values()} == {MODEL.checksum()}
 
 
 def test_training_takes_the_options_that_it_advises(tmp_path, monkeypatch, refusal):
@@ -805,10 +806,10 @@ def test_training_takes_the_options_that_it_advises(tmp_path, monkeypatch, refus
     for number in (1, 2):
         np.savez(f"e{number}.npz", W=SQUARE, first=B, second=C)
     line = "training e1.npz e2.npz --data grey.npy"
-    said = ""
+    message = ""
     for _ in range(3):
-        said = refusal(line)[0]
-        advised = re.findall(r"--(?:names|threshold) (?:T|\S+)", said)
+        message = refusal(line)[0]
+        advised = re.findall(r"--(?:names|threshold) (?:T|\S+)", message)
         line += f" {advised[0]}".replace(" T", " 0.5")
         if "--threshold" in line:
             break
@@ -870,18 +871,18 @@ GONE = {
 def test_kinds_that_are_gone(tmp_path, content, names):
     """The sentence names the kind and says what reads it."""
     with pytest.raises(InputError) as refusal:
-        found(tmp_path, content, names)
-    said = str(refusal.value)
+        model_from(tmp_path, content, names)
+    message = str(refusal.value)
     assert re.fullmatch(
         r"path: expected a model (in \S+: expected a model of binary units|of binary units in \S+), got a Potts RBM \[L=4, q=3\]: "
         "only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads it",
-        said,
-    ), said
+        message,
+    ), message
 
 
 def test_an_rbm_may_have_symmetric_weights(tmp_path):
     """And an array of three axes beside it, as long as it has its own weights."""
     arrays = {"vishid": SYMMETRIC, "vb": B, "hb": C}
-    assert found(tmp_path, as_npz(arrays)).rbm.checksum() == RBM(SYMMETRIC, B, C).checksum()
+    assert model_from(tmp_path, as_npz(arrays)).rbm.checksum() == RBM(SYMMETRIC, B, C).checksum()
     samples = NAMED | {"samples_epoch": np.zeros((5, D, D))}
-    assert found(tmp_path, as_npz(samples)).rbm.checksum() == MODEL.checksum()
+    assert model_from(tmp_path, as_npz(samples)).rbm.checksum() == MODEL.checksum()

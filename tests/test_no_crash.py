@@ -28,9 +28,9 @@ def test_no_call_crashes_or_gives_the_kernels_what_was_not_checked(tmp_path):
     )
     last = log.read_text(errors="replace") if log.exists() else "none"
     assert done.returncode == 0, f"the last call was {last}\n{done.stderr[-5_000:]}"
-    found = json.loads(done.stdout.splitlines()[-1])
-    counts = found["outcomes"]
-    examples = found["examples"]
+    report = json.loads(done.stdout.splitlines()[-1])
+    counts = report["outcomes"]
+    examples = report["examples"]
     assert [text for key, text in examples.items() if key.startswith("out of bounds")] == []
     in_kernels = tuple(f"in kernels, {error}:" for error in UNCHECKED)
     assert [text for key, text in examples.items() if key.startswith(in_kernels)] == []

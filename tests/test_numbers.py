@@ -113,11 +113,11 @@ def test_a_record_that_lacks_a_row_is_told_with_the_function_that_needs_it(monke
 
 
 def test_every_derived_number_is_said_somewhere():
-    said = {
+    addresses = {
         link["address"] for page in PAGES for _, link in links(page) if link["table"] == DERIVED
     }
     names = {row["name"] for row in read_table(ROOT / DERIVED)["rows"]}
-    assert names == {address.partition("/")[0] for address in said}
+    assert names == {address.partition("/")[0] for address in addresses}
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("figures/*/*.json")), ids=lambda path: path.stem)
@@ -179,7 +179,7 @@ def test_derived_numbers_of_other_records_are_noticed(tree, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "advice"),
     [
         ("raise-gaps.json", "raise-gap.json", "there is no figures/paper/raise-gap.json"),
         (
@@ -197,10 +197,10 @@ def test_derived_numbers_of_other_records_are_noticed(tree, tmp_path):
         ("[3.9]", "[$3.9$]", "a screen reader would not read a formula"),
     ],
 )
-def test_a_broken_link_names_the_nearest(tree, tmp_path, old, new, said):
+def test_a_broken_link_names_the_nearest(tree, tmp_path, old, new, advice):
     change(tmp_path / "book" / "page.md", old, new)
     [line] = tree()
-    assert said in line
+    assert advice in line
 
 
 def test_any_settings_that_fit_one_row_name_it():

@@ -40,10 +40,10 @@ def blocks(text, language):
 @pytest.fixture
 def images(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = np.random.default_rng(0).integers(0, 2, (60, D), dtype=np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 2, (60, D), dtype=np.uint8)
     for name in ("test", "train", "validation"):
-        np.save(f"{name}.npy", found)
-    return found
+        np.save(f"{name}.npy", pixels)
+    return pixels
 
 
 def type_in(name, names=None):
@@ -158,10 +158,10 @@ def test_the_page_has_what_the_example_prints(capsys):
 
 
 def test_base_rates_of_mnist_are_those_of_the_record():
-    (said,) = re.findall(r"base rates .* reach about \$(-\d+)\$", PAGE)
+    (printed,) = re.findall(r"base rates .* reach about \$(-\d+)\$", PAGE)
     rows = json.loads((FIGURES / "paper" / "likelihood-scale.json").read_text())["rows"]
     (row,) = (row for row in rows if row["model"] == "base rates")
-    assert round(row["test"]) == int(said)
+    assert round(row["test"]) == int(printed)
 
 
 # ---- how to report a likelihood

@@ -37,8 +37,8 @@ CHAPTER = "13-reproduction-report"
 
 def run(*command, folder, expected=0, **environment):
     """Nothing of this process's own paths or settings may help."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PAPERLIB"))}
-    environment = kept | {"PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": "1"} | environment
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PAPERLIB"))}
+    environment = inherited | {"PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": "1"} | environment
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == expected, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout + done.stderr
@@ -86,7 +86,7 @@ def environment(folder, *installed):
     run(*install, "--quiet", "--no-index", "--no-deps", *installed, folder=folder)
     dependencies = folder / "dependencies"
     dependencies.mkdir()
-    for path in (found for place in site.getsitepackages() for found in Path(place).glob("*")):
+    for path in (entry for place in site.getsitepackages() for entry in Path(place).glob("*")):
         if not path.name.startswith(("boltzmann_", "paperlib", "__editable__")):
             (dependencies / path.name).symlink_to(path)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -109,10 +109,10 @@ def test_wheels_have_names_of_their_own_and_the_version_of_the_code(wheels):
     for wheel, package, name in zip(wheels, packages, names, strict=True):
         with zipfile.ZipFile(wheel) as archive:
             (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-            found = message_from_string(archive.read(file).decode())
+            metadata = message_from_string(archive.read(file).decode())
             folders = {name.partition("/")[0] for name in archive.namelist()}
             assert any(name.endswith("/licenses/LICENSE") for name in archive.namelist())
-        assert (found["Name"], found["Version"]) == (name, paperlib.__version__)
+        assert (metadata["Name"], metadata["Version"]) == (name, paperlib.__version__)
         assert {name for name in folders if "." not in name} == {package}
 
 
@@ -122,16 +122,16 @@ def test_an_index_accepts_what_distributions_say_of_themselves(distributions):
         with zipfile.ZipFile(wheel) as archive:
             (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
             text = archive.read(file)
-        said = Metadata.from_email(text, validate=True)
-        assert said.description_content_type == "text/markdown"
-        assert said.description.startswith("# ")
+        metadata = Metadata.from_email(text, validate=True)
+        assert metadata.description_content_type == "text/markdown"
+        assert metadata.description.startswith("# ")
         with tarfile.open(
             next(distributions.glob(f"{wheel.name.split('-')[0]}-*.tar.gz"))
         ) as sdist:
             (member,) = (m for m in sdist.getmembers() if re.fullmatch(r"[^/]+/PKG-INFO", m.name))
             source = Metadata.from_email(sdist.extractfile(member).read(), validate=True)
-        assert (source.name, source.version) == (said.name, said.version)
-        assert source.description == said.description
+        assert (source.name, source.version) == (metadata.name, metadata.version)
+        assert source.description == metadata.description
 
 
 def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
@@ -162,9 +162,9 @@ def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
 
 def test_every_stored_model_has_its_checksum():
     folder = ROOT / "data" / "models"
-    found = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.glob("*.s*")}
+    checksums = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.glob("*.s*")}
     # After training: cd data/models && sha256sum *.safetensors > SHA256SUMS
-    assert model_store.stored_checksums() == found
+    assert model_store.stored_checksums() == checksums
 
 
 # ---- models that did not come along
@@ -284,8 +284,8 @@ def test_the_installed_library_is_the_wheel_with_style_and_script_of_its_players
 
 def test_evaluate_gives_a_verdict_far_from_the_checkout(clean_python, folder):
     command = [clean_python.parent / "paperlib", "evaluate", "m.npz", "--data", "t.npy"]
-    said = run(*command, "--json", "result.json", folder=folder)
-    assert "Verdict: trusted" in said
+    output = run(*command, "--json", "result.json", folder=folder)
+    assert "Verdict: trusted" in output
     result = json.loads((folder / "result.json").read_text())
     assert result["exact"]["log_z"] == pytest.approx(log_z(SMALL), abs=1e-9)
     # A wheel knows no commit, wherever it is used.
@@ -312,9 +312,9 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
 
 def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):
     command = [clean_python.parent / "paperlib", "reproduce", "--only", "05"]
-    said = run(*command, folder=tmp_path, expected=2)
-    assert said.startswith("paperlib: expected to run inside a clone")
-    assert len(said.splitlines()) == 1
+    output = run(*command, folder=tmp_path, expected=2)
+    assert output.startswith("paperlib: expected to run inside a clone")
+    assert len(output.splitlines()) == 1
 
 
 # ---- the library alone, and the tool without the companion
@@ -368,15 +368,15 @@ def test_the_tool_alone_has_its_four_commands_and_says_what_brings_the_others(
         *_OF_THE_BOOK,
         "--help",
     ]
-    said = run(python, "-c", ONE_AFTER_THE_OTHER.format(lines=lines), folder=folder)
-    assert re.findall("ended with (.*)", said) == ["0", "4", "0", "0", *["2"] * 7, "0"]
-    assert "Verdict: trusted" in said
-    shown = [line.split()[1] for line in said.splitlines() if re.match("│ [a-z]", line)]
+    output = run(python, "-c", ONE_AFTER_THE_OTHER.format(lines=lines), folder=folder)
+    assert re.findall("ended with (.*)", output) == ["0", "4", "0", "0", *["2"] * 7, "0"]
+    assert "Verdict: trusted" in output
+    shown = [line.split()[1] for line in output.splitlines() if re.match("│ [a-z]", line)]
     assert shown == ["evaluate", "audit", "compare", "training"]
     for name in _OF_THE_BOOK:
         assert (
             f"paperlib: {name}: expected the package boltzmann-companion to be installed, which brings this command (in a clone"
-            in said
+            in output
         )
-    assert said.count("paperlib:") == len(_OF_THE_BOOK)
-    assert "imported: ['boltzmann_likelihood', 'paperlib']" in said
+    assert output.count("paperlib:") == len(_OF_THE_BOOK)
+    assert "imported: ['boltzmann_likelihood', 'paperlib']" in output

@@ -67,9 +67,9 @@ def test_editing_units_that_were_given_changes_no_state_and_no_later_one(backend
     path = path_of("base rates", 300, 200, backend.dtype, scale=0.1)
     v = torch.rand(20, 300, generator=seeded_generator(2)) < 0.5
     state = path.state_at(v)
-    kept = state.v.clone()
+    before = state.v.clone()
     v[:, :3] = ~v[:, :3]
-    assert torch.equal(state.v, kept)
+    assert torch.equal(state.v, before)
     # also if the state's own units are edited, the next product is that of the units that it is
     # given
     state.v[:, :2] = ~state.v[:, :2]
@@ -92,8 +92,8 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
     monkeypatch.setattr(products, "_FAST_INTEGERS", not here_has_them)
     arrived = pickle.loads(message)
     assert arrived.checksum() == path.checksum()
-    found = ais(arrived, uniform_betas(5), 20, seeded_generator(1)).log_weights
-    assert torch.equal(found, expected)
+    log_weights = ais(arrived, uniform_betas(5), 20, seeded_generator(1)).log_weights
+    assert torch.equal(log_weights, expected)
     # the parameters and nothing that was prepared from them
     numbers = sum(t.numel() for t in vars(path)["_sampler"].__dict__.values() if torch.is_tensor(t))
     assert len(message) < 2.5 * 4 * numbers + 5_000
@@ -101,8 +101,8 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
 
 def test_the_dbm_path_counts_its_heating_steps():
     path = path_of("DBM", *SIZES["narrow"])
-    told = []
+    counts = []
     raise_log_prob(
-        path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append
+        path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=counts.append
     )
-    assert sum(told) == 6 * 4 * path.reverse_passes
+    assert sum(counts) == 6 * 4 * path.reverse_passes

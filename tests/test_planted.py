@@ -91,13 +91,15 @@ def are_draws_of(rbm, drawn):
     """By a chi-square test that one seed in a hundred thousand fails."""
     masses = rbm.log_unnormalized(all_states(rbm.num_visible))
     expected = len(drawn) * torch.softmax(masses, 0)
-    found = torch.bincount(state_numbers(drawn), minlength=len(expected)).double()
+    observed = torch.bincount(state_numbers(drawn), minlength=len(expected)).double()
     # States of less than five expected draws are counted as one.
     often = expected >= 5
-    expected, found = (torch.cat([x[often], x[~often].sum()[None]]) for x in (expected, found))
-    kept = expected > 0.5
-    statistic = ((found - expected)[kept] ** 2 / expected[kept]).sum().item()
-    return statistic < chi2.isf(1e-5, max(1, kept.sum().item() - 1))
+    expected, observed = (
+        torch.cat([x[often], x[~often].sum()[None]]) for x in (expected, observed)
+    )
+    likely = expected > 0.5
+    statistic = ((observed - expected)[likely] ** 2 / expected[likely]).sum().item()
+    return statistic < chi2.isf(1e-5, max(1, likely.sum().item() - 1))
 
 
 @EACH_SMALL
@@ -371,9 +373,9 @@ def test_published_file(name):
 
 def test_evaluate_finds_the_log_z_of_a_published_file():
     rbm, log_z, draws, _ = planted.read_planted(FOLDER / "ising-100x200.npz")
-    found = evaluate(rbm, draws, steps=1_000, generator=seeded_generator(0))
-    assert found.trustworthy
-    low, high = found.log_z_interval(0.95)
+    evaluation = evaluate(rbm, draws, steps=1_000, generator=seeded_generator(0))
+    assert evaluation.trustworthy
+    low, high = evaluation.log_z_interval(0.95)
     assert low < log_z < high
 
 

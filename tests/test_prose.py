@@ -104,8 +104,8 @@ def test_readme_has_the_three_findings_of_the_landing_page():
     """The same numbers from the same cells."""
     on_page, in_readme = (
         [
-            [(link["words"], link["address"]) for link in LINK.finditer(found)]
-            for found in findings(page, "Three of the findings")
+            [(link["words"], link["address"]) for link in LINK.finditer(finding)]
+            for finding in findings(page, "Three of the findings")
         ]
         for page in ("book/intro.md", "README.md")
     )
@@ -121,7 +121,7 @@ def test_coverage_is_told_of_one_model_at_a_time():
         assert not pooled.search((ROOT / name).read_text(encoding="utf-8")), name
 
 
-def of_two_runs(text: str) -> list[tuple[str, str]]:
+def reports_of_two_runs(text: str) -> list[tuple[str, str]]:
     """Reports of `evaluate` in a text whose average is not the one to quote."""
     reports = re.findall(
         r"^Average test log-prob.*?^To quote: .*?$", text, re.MULTILINE | re.DOTALL
@@ -140,5 +140,5 @@ def test_a_report_is_of_one_run():
         texts.append(
             "\n".join(out.get("text", "") for cell in cells_of(path) for out in cell.outputs)
         )
-    assert [wrong for text in texts for wrong in of_two_runs(text)] == []
-    assert of_two_runs(TWO_RUNS)
+    assert [wrong for text in texts for wrong in reports_of_two_runs(text)] == []
+    assert reports_of_two_runs(TWO_RUNS)

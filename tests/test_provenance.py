@@ -101,11 +101,11 @@ def test_commit_of_a_checkout_says_nothing_of_an_installed_copy_used_in_it(check
 
 @pytest.mark.usefixtures("_ask_again")
 def test_git_is_asked_once_and_not_for_each_shard(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(provenance, "state_of", lambda root: asked.append(root) or ("1f0c", False))
+    calls = []
+    monkeypatch.setattr(provenance, "state_of", lambda root: calls.append(root) or ("1f0c", False))
     kept(ais_run(PATH, BETAS, 500, 1), tmp_path, False)
     Run("05-x", get_profile("digits"), 7)
-    assert asked == [ROOT]
+    assert calls == [ROOT]
 
 
 # ---- shards

@@ -43,16 +43,16 @@ def test_changelog_begins_with_this_version_and_the_date_of_the_citation():
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "name"),
     [
         ((None, None), ""),
         (("0123456789abcdef", False), ", commit 012345678"),
         (("0123456789abcdef", True), ", commit 012345678 with changes"),
     ],
 )
-def test_code_is_named_by_version_and_commit(monkeypatch, state, said):
+def test_code_is_named_by_version_and_commit(monkeypatch, state, name):
     monkeypatch.setattr(provenance, "repository_state", lambda: state)
-    assert provenance.code_version() == f"paperlib {paperlib.__version__}{said}"
+    assert provenance.code_version() == f"paperlib {paperlib.__version__}{name}"
 
 
 # ---- the citation
@@ -101,7 +101,7 @@ def addresses(root):
 
 
 def test_the_address_of_the_settings_is_in_every_other_file_or_in_none():
-    found = addresses(ROOT)
-    assert set(found.values()) == {
+    places = addresses(ROOT)
+    assert set(places.values()) == {
         yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
-    }, found
+    }, places

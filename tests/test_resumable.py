@@ -63,9 +63,9 @@ def training(function, recipe, step, others=None, **arguments):
         "data": {"train": DATA.roll(1, 1)},
         "recipe": {"recipe": replace(recipe, learning_rate=0.3)},
     }
-    given = {"train": DATA, "recipe": recipe, "progress": False, **arguments}
+    options = {"train": DATA, "recipe": recipe, "progress": False, **arguments}
     # one before the first epoch, and one after each
-    return Kind(partial(train, function), given, (step, "_update"), 5, others)
+    return Kind(partial(train, function), options, (step, "_update"), 5, others)
 
 
 def temper(seed=3, **arguments):

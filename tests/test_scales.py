@@ -51,7 +51,9 @@ def block_log_p(weights, visible, hidden):
         rest.append(math.log1p(math.exp(-abs(total))))
     best = max(terms, key=math.fsum)
     against = [-term for term in best]
-    above = [math.fsum([*own, *against, more]) for own, more in zip(terms, rest, strict=True)]
+    above = [
+        math.fsum([*addends, *against, more]) for addends, more in zip(terms, rest, strict=True)
+    ]
     above = torch.tensor(above, dtype=torch.float64)
     return above - above.logsumexp(0), math.fsum([*best, above.logsumexp(0).item()])
 
@@ -71,11 +73,11 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
     blocks = []
     for _ in range(num_blocks):
         is_usual = torch.rand((), generator=generator) < usual
-        of_weights, of_biases = (2.0, 1.0) if is_usual else (scale(), scale())
+        weight_scale, bias_scale = (2.0, 1.0) if is_usual else (scale(), scale())
         weights, visible, hidden = (
-            of_weights * normal(WIDTH),
-            of_biases * normal(WIDTH),
-            of_biases * normal(1),
+            weight_scale * normal(WIDTH),
+            bias_scale * normal(WIDTH),
+            bias_scale * normal(1),
         )
         if seed % 2:  # centred: each unit is on half of the time when the others are
             visible = visible - weights / 2
@@ -85,11 +87,11 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
     log_z = []
     rows = []
     for weights, visible, hidden in blocks:
-        own, own_z = block_log_p(weights.tolist(), visible.tolist(), hidden.item())
-        drawn = own.exp().multinomial(images, replacement=True, generator=generator)
+        block_p, block_z = block_log_p(weights.tolist(), visible.tolist(), hidden.item())
+        drawn = block_p.exp().multinomial(images, replacement=True, generator=generator)
         rows.append(STATES[drawn])
-        log_p = log_p + own[drawn]
-        log_z = [*log_z, own_z]
+        log_p = log_p + block_p[drawn]
+        log_z = [*log_z, block_z]
     weights = torch.block_diag(*(block[0][:, None] for block in blocks))
     visible, hidden = (torch.cat([block[n] for block in blocks]) for n in (1, 2))
     if constant:
@@ -121,22 +123,22 @@ def wrong(average, truth):
 def judged(case, **options):
     """Whether the evaluation is trusted, after a check of everything that is said to be trusted, proven or impossible; None if it is refused."""
     try:
-        found = evaluate(
+        evaluation = evaluate(
             case.rbm, case.images, generator=seeded_generator(1), progress=False, **options
         )
     except InputError:
         assert case.rbm.largest_rounding > 0.05
         return None
-    if found.trustworthy:
-        assert not wrong(found.average, case.mean), (found.average, case.mean)
+    if evaluation.trustworthy:
+        assert not wrong(evaluation.average, case.mean), (evaluation.average, case.mean)
     audited = audit_evaluation(
-        case.rbm, case.images, found, case.log_z, tolerance=1e-6 + 1e-15 * abs(case.log_z)
+        case.rbm, case.images, evaluation, case.log_z, tolerance=1e-6 + 1e-15 * abs(case.log_z)
     )
     assert audited.verdict != AuditVerdict.IMPOSSIBLE, audited.reason
     for bound in audited.bounds:
         slack = 1e-15 * abs(case.log_z)
         assert bound.low - slack <= case.log_z <= bound.high + slack
-    return found.trustworthy
+    return evaluation.trustworthy
 
 
 def counted(verdicts):
@@ -167,11 +169,15 @@ def test_comparisons_hold_at_all_scales():
         order = torch.randperm(5, generator=seeded_generator(seed))
         turned = RBM(rbm.weights[:, order], rbm.visible_bias, rbm.hidden_bias[order])
         try:
-            found = compare(rbm, turned, case.images)
+            comparison = compare(rbm, turned, case.images)
         except InputError:
             refused += 1
             continue
-        assert found.verdict in ("no difference shown", "not trusted", "the models are the same")
+        assert comparison.verdict in (
+            "no difference shown",
+            "not trusted",
+            "the models are the same",
+        )
     assert refused < 20
 
 
@@ -195,12 +201,12 @@ def test_constant_pixels_are_evaluated_or_refused(size, dtype):
         with pytest.raises(InputError, match=r"^model: expected weights and biases of which ln p"):
             evaluate(with_pixels, images, generator=seeded_generator(1), **options)
         return
-    found = evaluate(with_pixels, images, generator=seeded_generator(1), **options)
-    assert found.trustworthy
-    assert not wrong(found.average, case.mean)
-    assert found.dtype == (torch.float32 if size == 1e2 else torch.float64)
-    assert found.known_log_z.value == pytest.approx(case.log_z + 3 * size, abs=0.5)
-    assert found.num_visible == width + 5
+    evaluation = evaluate(with_pixels, images, generator=seeded_generator(1), **options)
+    assert evaluation.trustworthy
+    assert not wrong(evaluation.average, case.mean)
+    assert evaluation.dtype == (torch.float32 if size == 1e2 else torch.float64)
+    assert evaluation.known_log_z.value == pytest.approx(case.log_z + 3 * size, abs=0.5)
+    assert evaluation.num_visible == width + 5
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -221,12 +227,12 @@ def test_what_is_evaluated_is_the_model_itself(bias, dtype):
     assert torch.allclose(exact.log_unnormalized, log_p, rtol=1e-14, atol=1e-12)
     assert as_dict(exact)["exact"]["log_z"] == exact.exact.log_z
     options = {"steps": 64, "tempering_steps": 5_000, "exact": False, "progress": False}
-    found = evaluate(rbm, images, generator=seeded_generator(1), **options)
-    assert found.dtype == (torch.float64 if bias else torch.float32)
-    assert found.trustworthy
-    low, high = found.log_z_interval(0.9999)
+    evaluation = evaluate(rbm, images, generator=seeded_generator(1), **options)
+    assert evaluation.dtype == (torch.float64 if bias else torch.float32)
+    assert evaluation.trustworthy
+    low, high = evaluation.log_z_interval(0.9999)
     assert low < exact.exact.log_z < high < low + 1
-    assert torch.allclose(found.log_unnormalized, log_p, rtol=1e-14, atol=1e-5)
+    assert torch.allclose(evaluation.log_unnormalized, log_p, rtol=1e-14, atol=1e-5)
 
 
 def test_a_pixel_that_is_not_always_as_its_bias_says():
@@ -238,8 +244,8 @@ def test_a_pixel_that_is_not_always_as_its_bias_says():
     )
     pixel = torch.ones(len(case.images), 1)
     pixel[3] = 0
-    found = evaluate(rbm, torch.cat([case.images, pixel], 1))
-    assert found.average.mean == pytest.approx(case.mean - 1e6 / len(case.images), abs=1e-6)
+    evaluation = evaluate(rbm, torch.cat([case.images, pixel], 1))
+    assert evaluation.average.mean == pytest.approx(case.mean - 1e6 / len(case.images), abs=1e-6)
 
 
 # ---- the net below it
@@ -272,13 +278,15 @@ def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
         known_log_z = FinishedRuns.known_log_z.fget
         shifted = property(lambda runs: known_log_z(runs).shifted(-200))
         monkeypatch.setattr(FinishedRuns, "known_log_z", shifted)
-    found = evaluate(case.rbm, case.images, generator=seeded_generator(1), exact=exact, **options)
-    assert found.average.mean > 100
-    assert found.word == "not trusted"
-    said = describe(found)
-    assert "is impossible: ln p(v) is at most 0" in said
-    assert "To quote: no number yet" in said
-    assert "Verdict: trusted" not in said
+    evaluation = evaluate(
+        case.rbm, case.images, generator=seeded_generator(1), exact=exact, **options
+    )
+    assert evaluation.average.mean > 100
+    assert evaluation.word == "not trusted"
+    text = describe(evaluation)
+    assert "is impossible: ln p(v) is at most 0" in text
+    assert "To quote: no number yet" in text
+    assert "Verdict: trusted" not in text
     if exact:
         other = RBM(case.rbm.weights, case.rbm.visible_bias + 0.5, case.rbm.hidden_bias)
         assert compare(case.rbm, other, case.images).verdict == "not trusted"
@@ -306,8 +314,8 @@ def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
     weights[0, 0] = weight
     visible[5] = bias
     # images in which no unit is always on
-    found = RBM(weights, visible, rbm.hidden_bias)
-    assert chain_dtype(found) == (torch.float32 if enough else torch.float64)
+    model = RBM(weights, visible, rbm.hidden_bias)
+    assert chain_dtype(model) == (torch.float32 if enough else torch.float64)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -320,6 +328,6 @@ def test_rounding_is_no_difference(scale, dtype):
     turned = RBM(rbm.weights[:, order], rbm.visible_bias, rbm.hidden_bias[order])
     test = torch.randint(2, (40, 9), generator=seeded_generator(1))
     for pair in ((rbm, turned), (turned, rbm)):
-        found = compare(*pair, test)
-        assert (found.verdict, found.wins) == ("no difference shown", None)
-        assert found.difference.interval[0] < 0 < found.difference.interval[1]
+        comparison = compare(*pair, test)
+        assert (comparison.verdict, comparison.wins) == ("no difference shown", None)
+        assert comparison.difference.interval[0] < 0 < comparison.difference.interval[1]

@@ -99,10 +99,10 @@ AROUND = {
 }
 
 
-@pytest.mark.parametrize("found", OUTCOMES.values(), ids=OUTCOMES)
-def test_what_torch_is_set_to_changes_no_number(found):
+@pytest.mark.parametrize("estimate_of", OUTCOMES.values(), ids=OUTCOMES)
+def test_what_torch_is_set_to_changes_no_number(estimate_of):
     def outcome(wrap=torch.from_numpy):
-        numbers = found(wrap, seeded_generator(1))
+        numbers = estimate_of(wrap, seeded_generator(1))
         return torch.as_tensor(numbers, dtype=torch.float64, device="cpu").tolist()
 
     expected = outcome()
@@ -136,10 +136,10 @@ def test_checkpoints_that_share_their_weights_are_refused(again):
 MASKED = np.ma.masked_equal(W.astype(float), W[0, 0])
 
 
-@pytest.mark.parametrize("given", [MASKED, list(MASKED), np.ma.masked_array(W, W > 0)])
-def test_masked_values_are_no_numbers(given):
+@pytest.mark.parametrize("masked", [MASKED, list(MASKED), np.ma.masked_array(W, W > 0)])
+def test_masked_values_are_no_numbers(masked):
     with pytest.raises(InputError, match=r"weights: expected numbers, got \d+ masked"):
-        RBM(given, B, A)
+        RBM(masked, B, A)
     RBM(np.ma.masked_array(W, False), B, A)
 
 
@@ -218,7 +218,7 @@ def test_sigterm_ends_a_run_with_its_report(tmp_path):
     RBM(W, B, A).save(tmp_path / "m.npz")
     np.save(tmp_path / "t.npy", ROWS)
     words = ["evaluate", "m.npz", "--data", "t.npy", "--steps", "64", "--json", "o.json"]
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script, *words],
         cwd=tmp_path,
         capture_output=True,
@@ -226,8 +226,8 @@ def test_sigterm_ends_a_run_with_its_report(tmp_path):
         check=False,
         preexec_fn=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL),
     )
-    assert found.returncode == 0, found.stderr
-    assert "Verdict" in found.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert "Verdict" in completed.stdout
     assert (tmp_path / "o.json").is_file()
 
 
@@ -253,7 +253,7 @@ BEFORE_AN_ESTIMATE = {
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=lambda sent: sent.name)
 @pytest.mark.parametrize("where", BEFORE_AN_ESTIMATE)
 def test_a_run_that_is_stopped_before_an_estimate_says_so(tmp_path, where, sent):
-    place, told = BEFORE_AN_ESTIMATE[where]
+    place, doing = BEFORE_AN_ESTIMATE[where]
     script = f"""if True:
         import os, pydoc, signal, sys
         from boltzmann_likelihood import cli
@@ -281,7 +281,7 @@ def test_a_run_that_is_stopped_before_an_estimate_says_so(tmp_path, where, sent)
         preexec_fn=_heed_signals,
     )
     assert done.returncode == 130, done.stderr
-    assert done.stderr.startswith(f"paperlib: interrupted while {told}")
+    assert done.stderr.startswith(f"paperlib: interrupted while {doing}")
     assert "There is no estimate yet, and no file was written." in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "o.json").exists()

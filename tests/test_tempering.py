@@ -211,8 +211,8 @@ def test_a_finished_run_can_be_made_longer(portions, backend):
     if backend.on_gpu:
         portions = [portion // 10 for portion in portions]
     generator = backend.generator(4)
-    given = torch.tensor([0, 0.4, 1]).double()
-    plan = Plan(1_000 if backend.on_gpu else 3_000, given, 5, 200)
+    betas = torch.tensor([0, 0.4, 1]).double()
+    plan = Plan(1_000 if backend.on_gpu else 3_000, betas, 5, 200)
     run = TemperingRun(path, plan, generator)
     while not run.finished:
         run.advance(lambda _: None)

@@ -83,9 +83,9 @@ class Walk:
         """The place of each row of units among the states."""
         place = torch.full((2 ** self.states.shape[1],), -1)
         place[state_numbers(self.states)] = torch.arange(len(self.states))
-        found = place[state_numbers(units.cpu())]
-        assert (found >= 0).all()
-        return found
+        numbers = place[state_numbers(units.cpu())]
+        assert (numbers >= 0).all()
+        return numbers
 
     def frequencies(self, units):
         """How often each state occurs among the rows of units, in all 1."""
@@ -114,7 +114,7 @@ def draw_states(log_probs, count, generator):
     return torch.multinomial(probs, count, replacement=True, generator=generator).cpu()
 
 
-def _between(path, backend, own, hidden, **more):
+def _between(path, backend, model, hidden, **more):
     """The walk of a path between bipartite models, to this RBM."""
     start, target = walked_models(path)
     states = all_states(target.num_visible)
@@ -123,7 +123,7 @@ def _between(path, backend, own, hidden, **more):
         if start.num_hidden
         else partial(log_f_table, target, start.visible_bias)
     )
-    given = {
+    fields = {
         "log_start": (states @ start.visible_bias).log_softmax(0),
         "start_bits": target.num_visible,
         "vectors": states,
@@ -133,10 +133,10 @@ def _between(path, backend, own, hidden, **more):
         states=states,
         log_f=log_f,
         kernel=partial(transition_matrix, start, target),
-        log_target=joint_log_table(own).logsumexp(1),
+        log_target=joint_log_table(model).logsumexp(1),
         step_bits=hidden + target.num_visible,
         tolerance=backend.tolerance,
-        **given,
+        **fields,
     )
 
 

@@ -13,7 +13,7 @@ from built_book import EACH_CHAPTER, ROOT, go, page_path, switch
 from boltzmann_companion.build.runner import chapters, check_parameters
 
 
-def found(tab):
+def search_results(tab):
     """The addresses that a search has listed, once it has finished."""
     tab.wait_for_function("Search.status?.innerText")
     links = tab.locator("#search-results li a")
@@ -27,7 +27,7 @@ def test_search_finds_what_was_typed(new_tab):
     field.fill("PyTorch")
     field.press("Enter")
     tab.locator("#search-results li a").first.wait_for()
-    assert "from-other-programs" in found(tab)[0]
+    assert "from-other-programs" in search_results(tab)[0]
     tab.locator("#search-results li a").first.click()
     tab.wait_for_url("**/from-other-programs*")
     assert "another program" in tab.locator("h1").first.inner_text()
@@ -67,7 +67,7 @@ def test_search_finds_what_was_typed(new_tab):
 def test_page_that_answers_comes_first_in_the_search(new_tab, words, answers):
     tab = new_tab()
     tab.goto(f"{page_path('search').as_uri()}?q={quote(words)}")
-    first = found(tab)[: len(answers)]
+    first = search_results(tab)[: len(answers)]
     # where two pages answer, either may be the first
     assert all(any(answer in address for address in first) for answer in answers), first
     assert tab.problems == []
@@ -155,8 +155,8 @@ def test_figures_and_tables_lead_to_their_records(tab):
         if cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "").startswith("fig-")
         and re.search(r"\bfigure=\w", cell.source)
     ]
-    told = sum(cell.source.count("{figure} ../figures/") for cell in notebook.cells)
-    assert tab.locator("figcaption small a").count() == len(saved) + told
+    figures = sum(cell.source.count("{figure} ../figures/") for cell in notebook.cells)
+    assert tab.locator("figcaption small a").count() == len(saved) + figures
     # some tables and figures are folded away until a reader asks for them
     tab.locator("article details").evaluate_all("all => all.forEach(each => { each.open = true; })")
     lines = tab.locator("article small:has(a.record)").evaluate_all(

@@ -64,9 +64,9 @@ def run_checks(folder, checks, options):
     library = Path(sys.modules["paperlib"].__file__)
     files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
     imported = [name for name, file in files.items() if "site-packages" in Path(file or "").parts]
-    found = recorder.found | {"status": status, "library": str(library.parents[1])}
-    found["imported"] = imported
-    (folder / "found.json").write_text(json.dumps(found))
+    outcome = recorder.found | {"status": status, "library": str(library.parents[1])}
+    outcome["imported"] = imported
+    (folder / "found.json").write_text(json.dumps(outcome))
     sys.stdout.flush()
     os._exit(0)
 
@@ -81,10 +81,10 @@ def in_a_fork(folder, checks, options):
     os.waitpid(child, 0)
     log = folder / "log.txt"
     answer = folder / "found.json"
-    found = json.loads(answer.read_text()) if answer.exists() else {"status": -1}
-    for name in found.pop("imported", ()):
+    outcome = json.loads(answer.read_text()) if answer.exists() else {"status": -1}
+    for name in outcome.pop("imported", ()):
         importlib.import_module(name)
-    return found | {"log": log.read_text()[-4_000:] if log.exists() else ""}
+    return outcome | {"log": log.read_text()[-4_000:] if log.exists() else ""}
 
 
 def copy_of(source, target):

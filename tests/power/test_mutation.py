@@ -23,7 +23,7 @@ AGREE = "tests/test_kernels.py::test_the_compiled_functions_agree_here"
 class Mutant:
     """A change of one place in a file of the library, and the checks that must notice it.
 
-    `told` says that the comparison of a short walk notices it: the results are then right, but a
+    `warned` says that the comparison of a short walk notices it: the results are then right, but a
     warning is told.
     """
 
@@ -33,7 +33,7 @@ class Mutant:
     new: str
     checks: tuple[str, ...]
     options: tuple[str, ...] = ()
-    told: bool = False
+    warned: bool = False
 
 
 def mutant(name, change, *checks, **more):
@@ -43,14 +43,14 @@ def mutant(name, change, *checks, **more):
     return Mutant(name, file, old, new, checks, **more)
 
 
-def told(name, change):
+def warned(name, change):
     """A wrong compiled function, caught before it is used: the warning is turned into an error."""
-    return mutant(name, change, AGREE, told=True)
+    return mutant(name, change, AGREE, warned=True)
 
 
 def harmless(name, change, check):
     """The same, seen by a user: the enumeration passes, since plain torch has taken the place of what is wrong."""
-    return mutant(name, change, check, options=("-W", "default"), told=True)
+    return mutant(name, change, check, options=("-W", "default"), warned=True)
 
 
 PATHS, AIS, DEEP = (f"tests/test_{name}.py::test_" for name in ("every_path", "ais", "dbm"))
@@ -74,11 +74,11 @@ EVALUATE, SCALES, TRAINING, AUDIT, HIDDEN = (
 
 GROUPS = {
     "compiled": [
-        told(
+        warned(
             "all uniform numbers twice as large",
             "kernels/cpu.py: return upper * float32(2.0**-«16→15») + lower",
         ),
-        told(
+        warned(
             "rows of units that go off are added",
             "kernels/cpu.py: _add_rows(matrix, off, num_off, int32(«-→»1), sums[chain])",
         ),
@@ -92,19 +92,19 @@ GROUPS = {
             "kernels/cpu.py: own, given = numbers[k, «low - place→0» :]",
             "tests/test_fused.py::test_a_part_of_a_whole_is_drawn_as_within_the_whole[1003]",
         ),
-        told(
+        warned(
             "weights that are not scaled for the visible units",
             "kernels/cpu.py: _draw_at(to_visible[2], «scale→1.0», biases,",
         ),
-        told(
+        warned(
             "biases of the chain's number, not of its temperature",
             "kernels/cpu.py: logits[chain, j] = offsets[«k→chain % len(offsets)», j]",
         ),
-        told(
+        warned(
             "swaps that are accepted when they should be rejected",
             "kernels/cpu.py: if uniform[replica * pairs + pair] «<→>=» accept:",
         ),
-        told(
+        warned(
             "the odd pairs with the numbers of the even ones",
             "kernels/cpu.py: own = «parity→0» * (total // len(betas))",
         ),
@@ -588,7 +588,7 @@ def test_every_mutant_is_noticed(group, tmp_path):
 def noticed(mutant, answer):
     """Whether the checks found out what they had to, and nothing else went wrong."""
     failures = list(answer["failed"].values())
-    if not mutant.told:
+    if not mutant.warned:
         # tests ran and failed, by what they assert; a broken import would prove nothing
         return set(answer["failed"]) == set(mutant.checks) and all(
             "AssertionError" in failure["kinds"] for failure in failures

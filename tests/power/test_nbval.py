@@ -179,13 +179,15 @@ def mutated(folder, change):
 def nbval(folder, chapter):
     """`pytest --nbval-lax` of a chapter in a copy, as far as its first failure."""
     left_out = ("PYTEST_", "PAPERLIB_", "GIT_", "PYTHONDONTWRITEBYTECODE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(left_out)
+    }
     packages = [folder, folder / "likelihood", folder / "book" / "companion"]
-    kept |= {"PYTHONPATH": os.pathsep.join(map(str, packages)), "OMP_NUM_THREADS": "1"}
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, packages)), "OMP_NUM_THREADS": "1"}
     [path] = (folder / "book").glob(f"{chapter}-*.ipynb")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-x", "-vv"]
     command += ["--nbval-lax", "--nbval-current-env", str(path)]
-    return subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.chapter}: {mutant.name}")
