@@ -1,4 +1,7 @@
-"""What the tests of `evaluate`, `audit` and `compare` share: a model of which all is known, rows drawn from it, and the command as a user types it."""
+"""What the tests of `evaluate`, `audit` and `compare` share.
+
+A model of which all is known, rows drawn from it, and the command as a user types it.
+"""
 
 import json
 import shlex

@@ -1,6 +1,7 @@
-"""Random calls in a process of their own: those of the tables of tests, with an argument exchanged, and walks in which states are edited.
+"""Random calls in a process of their own.
 
-    python tests/fuzz_calls.py LOG
+Those of the tables of tests, with one argument exchanged, and walks in which states are edited.
+python tests/fuzz_calls.py LOG
 
 Run by tests/test_no_crash.py. Before each call its name goes to the file LOG, so that a crash names
 it. The last line of the output is JSON: how many calls there were, and what they raised beside
@@ -53,7 +54,7 @@ DTYPES = [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, to
 
 
 def tables():
-    """Rows of the tables of right and of wrong arguments: a name, what is called, and its arguments by place and by name."""
+    """Rows of the tables of right and wrong arguments: name, function, positional, named."""
     for name, (function, *states) in CALLS.items():
         yield name, function, states, {}
     for number, (message, function, *arguments) in enumerate(CASES):

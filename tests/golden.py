@@ -1,8 +1,8 @@
-"""What the draws of annealing come to from fixed keys, for `test_golden_draws.py`; run as a script it writes what is missing.
+"""The draws of annealing from fixed keys, for `test_golden_draws.py`.
 
-Stored shards are found by a name that holds `DRAWS`. Draws that change under the same `DRAWS` would
-mix old and new chains in one estimate. So the numbers below are kept for each kernel, and may only
-be written anew for a new `DRAWS`.
+Run as a script, it writes what is missing. Stored shards are found by a name that holds `DRAWS`.
+Draws that change under the same `DRAWS` would mix old and new chains in one estimate. So the
+numbers below are kept for each kernel, and may only be written anew for a new `DRAWS`.
 """
 
 import json

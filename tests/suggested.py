@@ -1,4 +1,7 @@
-"""What the chapters suggest under "What to try", read from their text and from `suggestions/edits.yaml`, and what re-runners change besides."""
+"""What the chapters suggest under "What to try".
+
+Read from their text and from `suggestions/edits.yaml`, with what re-runners change besides.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,9 @@ def changes() -> list[Suggestion]:
 
 
 def cells_to_run(change: Suggestion) -> list[str]:
-    """The code of the chapter's cells with a change, its parameters among them, as far as `until` and without some.
+    """The code of the chapter's cells with a change, as far as `until` and without some.
+
+    Its parameters are among the cells.
 
     Raises
     ------

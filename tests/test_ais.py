@@ -1,4 +1,7 @@
-"""AIS: special cases, coverage, bounds, and warnings; `test_every_path` has the expectation of its weights."""
+"""AIS: special cases, coverage, bounds and warnings.
+
+`test_every_path` has the expectation of its weights.
+"""
 
 import math
 
@@ -112,7 +115,7 @@ def test_wild_weights_and_single_chains_are_warned_about():
 
 
 def test_the_number_of_chains_that_would_be_needed():
-    """exp(s^2 / 2) for log-normal weights; here at the quantiles of a normal distribution of s = 2."""
+    """exp(s^2 / 2) for log-normal weights, here at the quantiles of a normal with s = 2."""
     places = (torch.arange(1_000, dtype=torch.float64) + 0.5) / 1_000
     log_weights = 2 * torch.distributions.Normal(0.0, 1.0).icdf(places)
     assert _log_runs_needed(log_weights) == pytest.approx(2**2 / 2, rel=0.02)
@@ -123,7 +126,10 @@ def test_the_number_of_chains_that_would_be_needed():
 
 @pytest.mark.parametrize(("spread", "shown"), [(4.2, None), (4.5, "1e+02"), (8.0, "6e+06")])
 def test_log_weights_that_spread_widely_are_warned_about(spread, shown):
-    """49 of 100 chains a few nats above the others: exp(0.49 spread^2 / 2) chains would be needed, 100 from 4.34 nats on."""
+    """49 of 100 chains a few nats above the others.
+
+    exp(0.49 spread^2 / 2) chains would be needed: 100 from 4.34 nats on.
+    """
     log_weights = torch.zeros(100, dtype=torch.float64)
     log_weights[:49] = spread
     warnings = find_warnings(PartitionEstimate(log_weights, torch.zeros(100, 1)), False)

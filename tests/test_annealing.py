@@ -1,4 +1,7 @@
-"""Schedules, draws of a pair's first model, and starts by mean field; `test_every_path` has what holds for all paths."""
+"""Schedules, draws of a pair's first model, and starts by mean field.
+
+`test_every_path` has what holds for all paths.
+"""
 
 import math
 

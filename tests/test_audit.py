@@ -1,4 +1,4 @@
-"""Claims about ln Z that are true, nearly true and false, and pairs of models whose difference is known."""
+"""True, nearly true and false claims about ln Z, and pairs of models of known difference."""
 
 import math
 from dataclasses import replace
@@ -157,7 +157,10 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_three_claims(name):
-    """By estimates with little work, the truth is never called wrong, and 5 nats off always is; also where a mode is far from all images."""
+    """Estimates of little work never call the truth wrong, and always call 5 nats off wrong.
+
+    Also where a mode is far from all images.
+    """
     rbm, truth, train, test = MODELS[name]()
     effort = {"steps": 480, "tempering_steps": 20_000, "exact": False, "progress": False}
     evaluation = evaluate(rbm, test, train, generator=seeded_generator(24), **effort)
@@ -216,7 +219,10 @@ def test_mass_of_distinct_images():
 
 @pytest.mark.parametrize("hidden", [0, 30])
 def test_bound_from_the_images_that_annealing_reaches(hidden):
-    """For draws of the model, and exact p_ann, it fails in at most one run of ten, and a few images cost it little."""
+    """For draws of the model and exact p_ann, it fails in at most one run of ten.
+
+    A few images cost it little.
+    """
     log_p = SMALL.log_unnormalized(STATES)
     # a p_ann that leaves half of the states out, and a model with little mass there
     reached = torch.arange(len(STATES)) % 2 == 0
@@ -278,7 +284,10 @@ def test_error_of_both_log_z_counts():
 
 @pytest.mark.usefixtures("_estimated")
 def test_one_model_is_evaluated_once():
-    """The same numbers in another type are the same model: no difference is estimated that is known to be zero."""
+    """The same numbers in another type are the same model.
+
+    No difference is estimated that is known to be zero.
+    """
     comparison = compare(
         SMALL.to(dtype=torch.float32),
         SMALL.to(dtype=torch.float32).to(dtype=torch.float64),

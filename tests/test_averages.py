@@ -1,4 +1,7 @@
-"""How often the interval for other images holds, and where there is none, for families of log-probabilities."""
+"""How often the interval for other images holds, for families of log-probabilities.
+
+And where there is no such interval.
+"""
 
 import math
 
@@ -112,7 +115,7 @@ def test_copies_and_weights_are_counted_alike(worse, copies):
 
 
 def test_what_exceeds_all_images_is_told_from_few():
-    """A baseline is compared with the upper end of both errors, whatever is said of other images."""
+    """A baseline is compared with the upper end of both errors, whatever the other images."""
     values = torch.tensor([-1.0, -2.0, -3.0], dtype=torch.float64)
     average = average_of(values, Uncertain(0.0))
     assert average.sample_interval == UNKNOWN

@@ -1,4 +1,7 @@
-"""Wrong input: a ValueError that names the argument, what was expected and what came, before any work starts."""
+"""Wrong input: a ValueError that names the argument, what was expected and what came.
+
+It is raised before any work starts.
+"""
 
 import math
 import re
@@ -122,7 +125,8 @@ def bracketed(x=None, chosen=(4, 1, 2)):
     )
 
 
-#: What is called, rightly but for one argument at a time: wrong values of these, several in a tuple; and what is said of them, where no other row says it.
+#: What is called, rightly but for one argument at a time: wrong values of these, several in a
+#: tuple. Where no other row says it, the key also holds what is said of them.
 ONE_WRONG = [
     (
         partial(estimators.ais, PATH, betas=[0, 1], num_chains=10),

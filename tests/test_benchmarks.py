@@ -1,4 +1,4 @@
-"""The benchmarks: everybody computes the same, the record is whole, and the table follows from it."""
+"""The benchmarks: all compute the same, the record is whole, the table follows from it."""
 
 import copy
 import json
@@ -160,7 +160,8 @@ def test_ratios_are_of_medians_their_range_over_sizes_and_threads():
         "| AIS, 5,000 chains | rbms | 0.500 | 0.500 | yes |",
         "| CD-1 | plain torch | 0.900 | – | – |",
         "",
-        "The check of `ais` against a bound takes as long as 200 steps of 100 chains, once for each call.",
+        "The check of `ais` against a bound takes as long as 200 steps of 100 chains,"
+        " once for each call.",
     ]
     assert speed.disagreements(good) == []
     assert speed.disagreements(bad) == ["AIS, 100 chains, 784 × 500: rbms 6.0, paperlib 5.0"]

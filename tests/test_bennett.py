@@ -23,7 +23,7 @@ def two_gaussians(count_0, count_1, seed, shift=1.5, truth=0.7):
 
 
 def test_frequencies_that_are_exact_give_the_exact_ratio():
-    """Two states with weights (1, 1) and (1, 3), drawn as often as their probabilities say, in unequal numbers."""
+    """Two states with weights (1, 1) and (1, 3), drawn as often as expected, in unequal numbers."""
     log_3 = math.log(3)
     estimate = bennett([0, log_3] * 5, [-log_3] * 30 + [0] * 10)
     assert estimate.log_ratio == pytest.approx(math.log(2), abs=1e-12)
@@ -38,7 +38,10 @@ def test_frequencies_that_are_exact_give_the_exact_ratio():
     ],
 )
 def test_pymbar_gives_the_same(counts, seed, log_ratio, std_error):
-    """pymbar 4.0.3, run once: `other_estimators.bar(-forward, -reverse, uncertainty_method="BAR", relative_tolerance=1e-14)`."""
+    """pymbar 4.0.3, run once.
+
+    `other_estimators.bar(-forward, -reverse, uncertainty_method="BAR", relative_tolerance=1e-14)`.
+    """
     estimate = bennett(*two_gaussians(*counts, seed))
     assert estimate.log_ratio == pytest.approx(log_ratio, abs=1e-12)
     assert estimate.std_error == pytest.approx(std_error, abs=1e-10)
@@ -62,7 +65,10 @@ def test_the_root_is_that_of_the_equation_for_any_numbers():
 
 @pytest.mark.parametrize("truth", [10, 50, 300])
 def test_newtons_method_takes_few_rounds(truth, monkeypatch):
-    """Not forty, as where its last steps, which rounding decides for so large a ratio, are taken for steps out of the bracket."""
+    """Few steps, for a ratio so large that rounding decides the last ones.
+
+    There would be forty if those were taken for steps out of the bracket.
+    """
     pairs = [two_gaussians(100, 100, seed, truth=truth) for seed in range(9)]
     forward, reverse = (torch.stack(sides) for sides in zip(*pairs, strict=True))
     expected = bennett_roots(forward, -reverse)
@@ -90,7 +96,10 @@ def test_intervals_cover_as_often_as_they_say():
 
 
 def test_blocks_tell_the_error_of_draws_that_depend_on_each_other():
-    """Every draw ten times over: the asymptotic error is too small by the square root of ten, that of blocks is not."""
+    """Every draw ten times over: only the error of blocks stays right.
+
+    The asymptotic one is too small by the square root of ten.
+    """
     forward, reverse = two_gaussians(400, 400, 5)
     honest = bennett(forward, reverse)
     again = [side.repeat_interleave(10) for side in (forward, reverse)]
@@ -132,7 +141,10 @@ BLOCKS = pytest.mark.parametrize("num_batches", [None, 20])
 @pytest.mark.parametrize("counts", [(50_000, 50_000), (21, 10_000)])
 @pytest.mark.parametrize("apart", [40, 500, 2_000])
 def test_without_overlap_the_error_is_infinite(apart, counts, num_batches):
-    """l ~ N(-apart, 1) at draws of 0 and N(apart, 1) at draws of 1: a bootstrap finds an error of zero."""
+    """l ~ N(-apart, 1) at draws of 0 and N(apart, 1) at draws of 1.
+
+    A bootstrap finds an error of zero.
+    """
     lower = normal(-apart, 1, counts[0], 1)
     upper = normal(apart, 1, counts[1], 2)
     for estimate in (
@@ -159,7 +171,10 @@ def test_21_draws_against_10_000(seed, num_batches):
 @BLOCKS
 @pytest.mark.parametrize("scales", [(100, 3_500), (3_500, 100)])
 def test_sides_that_contradict_each_other_are_warned_about(scales, num_batches):
-    """Both sides of N(0, 100) and N(0, 3500) overlap well, but no two densities have these log-ratios."""
+    """Both sides of N(0, 100) and N(0, 3500) overlap well.
+
+    But no two densities have these log-ratios.
+    """
     sides = [normal(0, scale, 50_000, seed) for seed, scale in enumerate(scales)]
     estimate = bennett(*sides, num_batches=num_batches)
     assert 0 < estimate.std_error < INFINITY

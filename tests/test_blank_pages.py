@@ -1,4 +1,7 @@
-"""Chains between nearly blank pages and the rest, against the sums over all pages of a small model that has both as modes."""
+"""Chains between nearly blank pages and the rest, against the sums over all pages.
+
+A small model has both as modes.
+"""
 
 import math
 from types import SimpleNamespace
@@ -19,7 +22,7 @@ PAGES = all_states(6).double()
 
 
 def exact():
-    """p* of all pages, those that are nearly blank, and where each page is after STEPS steps, by matrix products."""
+    """p* of all pages, which are nearly blank, and where each is after STEPS steps: by matrices."""
     hidden = all_states(3).double()
     on_h = TWO_MODES.hidden_probs(PAGES)
     on_v = TWO_MODES.visible_probs(hidden)

@@ -1,4 +1,4 @@
-"""Blocks of chains: the same results on any number of cores, and nothing runs on after a failure."""
+"""Blocks of chains: the same results on any number of cores; nothing runs on after a failure."""
 
 import threading
 import time

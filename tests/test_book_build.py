@@ -39,7 +39,7 @@ def chapter(*cells):
 
 
 class Book:
-    """A book of these pages with the settings of `_config.yml`, and everything that Sphinx has read of it.
+    """A book of these pages with the settings of `_config.yml`, as Sphinx has read it.
 
     Its chapter is called as the one that has written the records that tests use.
     """
@@ -120,7 +120,11 @@ def only(page, kind):
 # ---- figures and tables
 
 
-PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+#: A PNG file of one pixel.
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+    "AAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def drawn(*records):

@@ -1,4 +1,4 @@
-"""The pages of the book: names resolve, citations and links have targets, notebooks are clean, errata hold."""
+"""The pages of the book: names, citations and links resolve, notebooks are clean, errata hold."""
 
 from __future__ import annotations
 
@@ -190,7 +190,10 @@ EACH_SYMBOL = pytest.mark.parametrize(
 
 
 def resolve(name):
-    """The object of this dotted name, as users find it; for fields without a default, their class's annotation."""
+    """The object of this dotted name, as users find it.
+
+    For a field without a default, the annotation of its class.
+    """
     package, *parts = name.split(".")
     thing = importlib.import_module(package)
     for part in parts:
@@ -244,7 +247,10 @@ def test_a_name_that_does_not_exist_is_noticed():
 
 
 def is_of_the_papers(name):
-    """Whether what this name stands for is in one of the two papers, by its documentation or that of its module."""
+    """Whether what this name stands for is in one of the papers.
+
+    By its documentation or that of its module.
+    """
     thing = resolve(name)
     module = sys.modules[thing.__module__]
     texts = (thing.__doc__ or "", module.__doc__ or "")
@@ -441,7 +447,10 @@ class RaiseByEnumeration:
         return p.view_as(self.log_f[0]).sum(1)
 
     def melt(self, mass, shift):
-        """Mean weight for every v: x_k from the reversal of T_{k + shift}; `mass` is [v, h] at x_K."""
+        """Mean weight for every v: x_k from the reversal of T_{k + shift}.
+
+        `mass` is [v, h] at x_K.
+        """
         total = torch.diag_embed(mass.T).permute(1, 2, 0).reshape(len(mass), -1)  # [v, (v, h)]
         for k in range(self.steps - 1, -1, -1):
             total = total @ self.reversal(k + shift)
@@ -454,7 +463,7 @@ class RaiseByEnumeration:
         return self.melt(weight[:, None] * last.softmax(1), shift)
 
     def algorithm_3(self, heating_shift, shift):
-        """The heating kernel for fixed v keeps h with probability 1/2 and else redraws it: its own reversal."""
+        """For fixed v it keeps h with probability 1/2 and else redraws it: its own reversal."""
         mass = (self.log_f[0] - self.log_z_start).exp()
         for k in range(1, self.steps + 1):
             redrawn = mass.sum(1, keepdim=True) * self.log_f[k + heating_shift].softmax(1)
@@ -471,7 +480,10 @@ def test_errata_raise_kernel():
 
 
 def test_errata_variance_of_y_less_x():
-    """ln p_ann, to which RAISE's values tend with many chains, over all images of a tiny model, which are equally likely here."""
+    """ln p_ann, to which RAISE's values tend with many chains.
+
+    Over all images of a tiny model, which are equally likely here.
+    """
     rbm = random_rbm(4, 3, seed=46, scale=2.5)
     empty = RBM(*(torch.zeros(size).double() for size in ((4, 1), 4, 1)))
     x = rbm.log_unnormalized(all_states(4))
@@ -503,7 +515,10 @@ _ROLE = re.compile(r"\{(?:doc\}`(?!api)|cite:[tp]\}`)")
 
 @EACH_NOTEBOOK
 def test_chapters_link_and_cite_as_jupyterlab_shows_it(path):
-    """A role for another page leads nowhere there, and a citation is a key; the book's build makes citations of links to the bibliography."""
+    """In JupyterLab a role for another page leads nowhere, and a citation is shown as its key.
+
+    The book's build makes citations of links to the bibliography.
+    """
     texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
     figures = (cell.metadata.get("mystnb", {}).get("figure") for cell in cells_of(path))
     texts += [figure["caption"] for figure in figures if figure]

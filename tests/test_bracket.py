@@ -106,7 +106,7 @@ def test_noise_is_no_agreement(gap, std_error, word):
 
 @pytest.mark.parametrize("gap", [0.0, 40.0, -40.0])
 def test_few_effective_chains_say_nothing(gap):
-    """Eight chains of 100 hold nearly all of the weight, so that the error is finite, and small beside the gap."""
+    """Eight of 100 chains hold nearly all the weight: a finite error, far smaller than the gap."""
     result = noisy(gap, 0.0, [20.0] * 8 + [0.0] * 92)
     assert result.upper_std_error < 0.4
     assert result.verdict() == CANNOT_TELL
@@ -126,7 +126,7 @@ def test_error_of_the_gap_has_no_upper_limit():
 
 
 def test_error_of_the_gap_by_hand():
-    """Weights 1, 1, 1, 5: their mean is 2, its standard deviation 1, so that ln Z has an error of 1/2."""
+    """Weights 1, 1, 1, 5: mean 2, its standard deviation 1, so that ln Z has an error of 1/2."""
     x = torch.arange(5.0, dtype=torch.float64)
     chosen = torch.tensor([4, 1, 2])
     shifts = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
@@ -174,10 +174,11 @@ def test_the_interval_of_the_gap_decides(gap, std_error, word):
 
 
 def test_noise_can_only_silence_a_verdict():
-    """A larger error, fewer degrees of freedom and a larger error of AIS turn an answer into `cannot tell`, and into no other word.
+    """More noise turns an answer into `cannot tell`, and into no other word.
 
-    So does an error that is added, unless the other one has fewer than four degrees of freedom: it
-    is then better known.
+    More noise is a larger error, fewer degrees of freedom or a larger error of AIS. An error
+    that is added does the same, unless the other one has fewer than four degrees of freedom: it is
+    then better known.
     """
     gaps = [-40.0, -1.08, -0.41, -0.1, 0.0, 0.15, 0.99, 1.53, 3.87, 40.0]
     errors = [0.0, 0.01, 0.1, 0.3, 0.5, 1.0, 5.0, 100.0, math.inf]
@@ -206,7 +207,10 @@ def test_noise_can_only_silence_a_verdict():
 
 
 def test_few_degrees_of_freedom_widen_the_interval():
-    """At 99.73 % Student's t has 3.85 standard errors to either side for 11 degrees of freedom, and 3 for infinitely many."""
+    """At 99.73 % Student's t has 3.85 standard errors a side for 11 degrees of freedom.
+
+    For infinitely many it has 3.
+    """
     for freedom, quantile in ((math.inf, 3.0), (11.0, 3.8497)):
         for off, word in ((-0.001, "closed"), (0.001, CANNOT_TELL)):
             error = (1 + off) / quantile
@@ -217,7 +221,7 @@ def test_few_degrees_of_freedom_widen_the_interval():
 
 
 def random_bracket(seed):
-    """With few or many images and chains, some of which have most of the weight, and a gap of up to two nats."""
+    """With few or many images and chains, some with most of the weight, and gaps up to two nats."""
     generator = seeded_generator(seed)
 
     def one_of(*numbers):

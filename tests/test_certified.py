@@ -1,4 +1,7 @@
-"""The bound that holds with a stated probability: by sums over all outcomes, and by counting how often it fails."""
+"""The bound that holds with a stated probability.
+
+By sums over all outcomes, and by counting how often it fails.
+"""
 
 import math
 
@@ -28,7 +31,7 @@ def failures(log_weights, true_log_z, level):
 
 
 def most_failures(level, sets=SETS):
-    """More failures than this happen with probability 1e-6 at most if each set fails with probability 1 - level."""
+    """More failures than this have probability 1e-6, if each set fails with 1 - level."""
     return int(binom.isf(1e-6, sets, 1 - level))
 
 
@@ -42,7 +45,10 @@ def markov(log_weights, level):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
 def test_two_point_weights_fail_no_more_often_than_stated(count, level):
-    """w is `high` with probability p and otherwise `low`, Z = 1: only how many are high matters, and all cases are summed."""
+    """w is `high` with probability p and otherwise `low`, and Z = 1.
+
+    Only how many are high matters, and all cases are summed.
+    """
     most = 0.0
     for p in (0.5, 0.1, 0.01, (1 - level) / count, (1 - level) / (4.5 * count)):
         for low in (0.0, 0.5, 0.99):

@@ -1,4 +1,4 @@
-"""The helper of the chapters: claims about the given parameters bind, claims about others are findings."""
+"""The helper of the chapters: claims bind with the book's parameters, and else are findings."""
 
 import ast
 import json
@@ -52,7 +52,7 @@ def figures(monkeypatch, tmp_path):
 
 @pytest.fixture(autouse=True)
 def committed_parameters(monkeypatch):
-    """The parameters of the chapter that is opened here, as its committed notebook would have them."""
+    """The parameters of the chapter opened here, as its committed notebook would have them."""
     parameters = dict(PARAMETERS)
     committed = module.book_parameters
     monkeypatch.setattr(
@@ -343,7 +343,10 @@ def test_settings_are_those_of_the_profile_and_show_both():
 
 @pytest.fixture
 def book(monkeypatch):
-    """Record `a-table` as the book has it, and a function that says what a chapter that computed another log_z prints of it."""
+    """Record `a-table` as in the book, and what a chapter prints that computed another log_z.
+
+    The latter is a function.
+    """
     stored = {"a-table": opened().record("a-table", [{"model": "tiny", "log_z": 1.0, "steps": 10}])}
     monkeypatch.setattr(module, "load_result", lambda name, profile: stored.get(name))
     return stored
@@ -626,7 +629,7 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
 
 @pytest.fixture
 def shell(monkeypatch):
-    """The shell of a notebook, which collects the errors that it shows: kind, message and traceback."""
+    """The shell of a notebook, which collects its errors: kind, message and traceback."""
     shell = InteractiveShell()
     shell.shown = []
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""`paperlib check` and what it rests on: a run beside the committed claims and records, in words."""
+"""`paperlib check`: a run beside the committed claims and records, in words."""
 
 import copy
 import json
@@ -162,7 +162,10 @@ def test_a_record_from_something_else_than_its_command_uses_is_out_of_date(kind,
 
 @pytest.fixture
 def checkout(monkeypatch, tmp_path):
-    """A book of two chapters, with a claim and a record each, as its runs have left it; returns a function that changes their model."""
+    """A book of two chapters with a claim and a record each, as its runs have left it.
+
+    Returns a function that changes their model.
+    """
 
     def write(number=1.0, name="01-one"):
         sources = [

@@ -1,4 +1,4 @@
-"""What chapters claim of stored records: each claim holds of the committed ones and fails on others."""
+"""What chapters claim of stored records holds of the committed ones and fails on others."""
 
 import importlib
 import itertools
@@ -39,7 +39,10 @@ def read_by(claim):
 
 
 def others(names):
-    """The records with other numbers: all of them, those of a column, or a single one; or rows with what another model has."""
+    """The records with other numbers: all of them, those of a column, or a single one.
+
+    Or each row with what another model has.
+    """
     rows = {name: GIVEN.record(name)["rows"] for name in names}
     columns = dict.fromkeys(key for table in rows.values() for each in table for key in each)
     most = max(map(len, rows.values()))

@@ -1,4 +1,7 @@
-"""Work on a Dask cluster: the same numbers for any number of workers and any order, and a killed worker loses nothing but time."""
+"""Work on a Dask cluster: the same numbers for any number of workers and any order.
+
+A killed worker loses nothing but time.
+"""
 
 import os
 import signal
@@ -76,7 +79,7 @@ def test_what_tasks_share_is_sent_once(tmp_path, monkeypatch):
 
 
 def test_a_worker_that_dies_loses_at_most_its_shards(tmp_path, monkeypatch):
-    """kill -9 of one of two worker processes, by its process id, when the first shard has arrived."""
+    """kill -9 of one of two worker processes when the first shard has arrived."""
     betas = uniform_betas(600)
     whole = run(tmp_path / "here", betas=betas)
     folder = tmp_path / "cluster"

@@ -1,4 +1,4 @@
-"""Columns are declared once: the files say of every committed record what the record says of itself, and nothing more."""
+"""Columns are declared once: the files say of a record what the record says, and no more."""
 
 import ast
 import json
@@ -47,7 +47,7 @@ def test_columns_of_a_committed_record_are_those_declared(path):
 
 @cache
 def committed_columns():
-    """The columns of each committed record, of both profiles together, and the chapter that made it."""
+    """The columns of each committed record, of both profiles, and the chapter that made it."""
     keys = {}
     chapters = {}
     for path in RECORDS:

@@ -1,4 +1,7 @@
-"""Training: one update against its definition, and that it learns; `test_every_training` has checkpoints, `test_faults` what kills it."""
+"""Training: one update against its definition, and that it learns.
+
+`test_every_training` has checkpoints, `test_faults` what kills it.
+"""
 
 import pytest
 import torch

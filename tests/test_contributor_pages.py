@@ -49,7 +49,7 @@ NOT_DRAWN = {
 
 
 def drawing():
-    """What stands in the drawing in the letters of code: for each package its name, then its rooms with their heights."""
+    """The text in the drawing, in letters of code: each package, then its rooms with heights."""
     frames = {}
     for frame in ElementTree.parse(BOOK / "_static" / "rooms.svg").findall("{*}g"):
         name, *rooms = [

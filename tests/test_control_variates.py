@@ -1,4 +1,4 @@
-"""The control variate's average and its variance against simulation, and CSL against enumeration."""
+"""The control variate's average and variance against simulation, and CSL by enumeration."""
 
 import math
 
@@ -94,7 +94,10 @@ def test_the_whole_test_set_needs_no_control():
 @pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("count", [2, 4, 50])
 def test_jackknife_of_a_log_mean(spread, count):
-    """Its variance is that of 40,000 log-means of log-normal values within a quarter; the delta rule states as little as a tenth."""
+    """Its variance is that of 40,000 log-means of log-normal values within a quarter.
+
+    The delta rule states as little as a tenth.
+    """
     log_values = spread * torch.randn(40_000, count, generator=seeded_generator(count)).double()
     stated = leave_one_out(log_values).square().sum(1).mean()
     assert stated / log_mean_exp(log_values).var() == pytest.approx(1, abs=0.25)
@@ -120,7 +123,10 @@ IMAGES = random_rbm(6, 4, 3, scale=2)
 
 @pytest.fixture(scope="module")
 def pool():
-    """ln w of 20,000 reverse chains from each of the 64 images, with a spread of 1.5 nats, and what four of them are expected to say."""
+    """ln w of 20,000 reverse chains from each of 64 images, and what four are expected to say.
+
+    Their spread is 1.5 nats.
+    """
     path = BaseRatePath(IMAGES)
     betas = uniform_betas(2)
     estimate = raise_log_prob(
@@ -130,7 +136,10 @@ def pool():
 
 
 def runs_of(pool, count, total, repeats, weighted=False, chains=4):
-    """Estimates from `count` of `total` images that the model draws, each with new images and chains, and the averages of all of them."""
+    """Estimates from `count` of `total` images, and the averages of all of these.
+
+    The model draws the images; each estimate has new images and chains.
+    """
     log_weights, expected = pool
     log_p = IMAGES.log_unnormalized(all_states(6))
     generator = seeded_generator(7)
@@ -151,7 +160,10 @@ def runs_of(pool, count, total, repeats, weighted=False, chains=4):
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize(("count", "total"), SIZES)
 def test_interval_holds_what_raise_is_expected_to_say_of_all_images(pool, count, total, weighted):
-    """500 intervals of 95 % hold it in 92 to 98 of 100: the count itself is known to one of 100, and each lies within."""
+    """500 intervals of 95 % hold it in 92 to 98 of 100.
+
+    The count itself is known to one of 100.
+    """
     held = [
         average.interval()[0] <= truth <= average.interval()[1]
         for average, truth in runs_of(pool, count, total, 500, weighted)
@@ -185,7 +197,10 @@ def test_two_cases_do_not_estimate_alpha():
 
 
 def test_one_chain_cannot_tell_its_noise(pool):
-    """All of the spread between images counts as noise, so that the interval is too wide rather than too narrow."""
+    """All of the spread between images counts as noise.
+
+    The interval is too wide rather than too narrow.
+    """
     held = [
         average.interval()[0] <= truth <= average.interval()[1]
         for average, truth in runs_of((pool[0], pool[0].mean(1)), 40, 40, 500, chains=1)
@@ -223,7 +238,10 @@ def test_csl_is_the_mean_conditional_probability():
 
 
 def test_csl_states_the_spread_of_fresh_chains():
-    """All images share the chains: taken as independent of each other, the errors of 16 images would be four times too small."""
+    """All images share the chains.
+
+    Taken as independent, the errors of 16 images would be four times too small.
+    """
     estimates = [csl_estimate(RBM, V, 40, 20, seeded_generator(seed), False) for seed in range(300)]
     spread = torch.tensor([one.mean for one in estimates]).std().item()
     stated = torch.tensor([one.monte_carlo_std_error for one in estimates]).square().mean().sqrt()

@@ -1,4 +1,7 @@
-"""Test sets as people keep them: each is read as what it is, or refused in one sentence, and who does what that says gets the right rows."""
+"""Test sets as people keep them: each is read as what it is, or refused in one sentence.
+
+Whoever does what that sentence says gets the right rows.
+"""
 
 import gzip
 import re
@@ -421,7 +424,8 @@ def test_sequences_are_refused(tmp_path, text, kind, suffix):
     with pytest.raises(InputError) as refusal:
         read_images("data", path, D)
     assert str(refusal.value) == (
-        f"data: expected arrays, got {kind}: only models of binary units are read, and rows of 0 and 1 for them, as in a .npy file ({path})"
+        f"data: expected arrays, got {kind}: only models of binary units are read,"
+        f" and rows of 0 and 1 for them, as in a .npy file ({path})"
     )
 
 

@@ -1,4 +1,7 @@
-"""DBMs, and what is particular to paths to DBMs and DBNs; `test_every_path` has AIS and RAISE along them."""
+"""DBMs, and what is particular to paths to DBMs and DBNs.
+
+`test_every_path` has AIS and RAISE along them.
+"""
 
 import math
 
@@ -110,7 +113,7 @@ ONE_OR_EACH = [[0.0], [0.6], [1.0], [0.0, 0.6, 1.0, 0.3] * 8]
 
 @pytest.mark.parametrize("betas", ONE_OR_EACH, ids=["0", "0.6", "1", "one for each"])
 def test_every_draw_of_a_heating_step_makes_up_its_kernel(betas, backend, monkeypatch):
-    """h1 given v and h2, then h2 given h1, v held fixed: T[h2, h2'] for each v, written down from the conditionals."""
+    """h1 given v and h2, then h2 given h1, with v fixed: T[h2, h2'] by the conditionals."""
     path = DBMPath(backend.place(DBM_), BIAS, HIDDEN_BIAS).to(backend.device)
     start, joint = walked_models(path)
     states = all_states(5)
@@ -167,7 +170,10 @@ def test_importance_sampling_for_dbns(dbn):
 
 
 def test_base_rate_paths():
-    """At the start each unit is on as often as for the training images, with the smoothing of `base_rate_bias`."""
+    """At the start each unit is on as often as for the training images, smoothed.
+
+    The smoothing is that of `base_rate_bias`.
+    """
     train = V[[0, 1, 1, 5, 7]].repeat(10_000, 1)
     rbm = random_rbm(3, 4, 12)
     dbn = DBNS[0]

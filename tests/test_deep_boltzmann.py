@@ -1,4 +1,7 @@
-"""Learning DBMs: one update against its definition, pre-training with doubled inputs, and that it learns; `test_every_training` has checkpoints."""
+"""Learning DBMs: one update by its definition, pre-training, and that it learns.
+
+Pre-training doubles inputs. `test_every_training` has checkpoints.
+"""
 
 import math
 from dataclasses import replace
@@ -121,7 +124,10 @@ def test_first_updates_are_mean_field_minus_chains():
 
 
 def test_centred_gradient_is_that_of_the_model_with_offsets():
-    """Steepest ascent in the parameters of centred units, written in the plain ones: J J' times the plain gradient."""
+    """Steepest ascent in the parameters of centred units, in the plain ones.
+
+    It is J J' times the plain gradient.
+    """
     generator = seeded_generator(1)
     positive, negative = (
         tuple(torch.rand(5, n, dtype=torch.float64, generator=generator) for n in (4, 3, 2))

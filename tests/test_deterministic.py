@@ -1,4 +1,7 @@
-"""Approximations of ln Z without sampling: exact where they must be, on their side where they are bounds, of the right order elsewhere."""
+"""Approximations of ln Z without sampling: exact where they must be.
+
+On their side where they are bounds, and of the right order elsewhere.
+"""
 
 import itertools
 import math
@@ -43,7 +46,7 @@ def star(units, seed, scale=2.0):
 
 
 def chain(seed, scale=2.0):
-    """v1 - h1 - v2 - h2 - v3 - h3, and v4 without any edge: a tree with zeros for weights elsewhere."""
+    """v1 - h1 - v2 - h2 - v3 - h3, and v4 without any edge: a tree, with zeros elsewhere."""
     weights = torch.zeros(4, 3).double()
     edges = [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)]
     for (i, j), weight in zip(edges, scale * normal(5, seed=seed), strict=True):
@@ -138,7 +141,10 @@ def test_the_upper_bound_holds_at_any_iterate(scale):
 
 
 def test_the_tangent_bounds_from_any_means():
-    """F + gap at random means, also far from the maximum, is above ln Z and above the converged bound less its tolerance."""
+    """F + gap at random means is above ln Z, also far from the maximum.
+
+    It is also above the converged bound less its tolerance.
+    """
     rbm = random_rbm(6, 5, seed=8, scale=1.5)
     rho = 10 / 30
     best = tree_reweighted_log_z(rbm, tolerance=1e-8)
@@ -203,7 +209,7 @@ def test_mean_field_agrees_with_the_bound_that_estimates_are_checked_with():
 
 
 def test_orders_of_the_expansions_in_small_weights():
-    """The biases stay, the weights shrink: each halving divides the error by 2 to the power of its order."""
+    """The biases stay and the weights shrink: halving divides the error by 2^order."""
     orders = {"mean field": 2, "TAP": 3, "Bethe": 4, "tree-reweighted": 2}
     weights = normal(6, 5, seed=1)
     visible = normal(6, seed=2)
@@ -221,7 +227,7 @@ def test_orders_of_the_expansions_in_small_weights():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_order_of_the_values(seed):
-    """Mean field <= Bethe <= tree-reweighted: the same function of the means with more and more entropy."""
+    """Mean field <= Bethe <= tree-reweighted: the same function with more and more entropy."""
     rbm = random_rbm(6, 5, seed, scale=0.5)
     low, middle, high = (
         m(rbm).value for m in (mean_field_log_z, bethe_log_z, tree_reweighted_log_z)
@@ -239,7 +245,7 @@ def test_order_of_the_values(seed):
 @pytest.mark.parametrize("rho", [1.0, 0.3])
 @pytest.mark.parametrize("scale", [0.3, 3.0])
 def test_pair_free_energy_is_the_maximum_over_pair_distributions(rho, scale):
-    """Against a fine grid over the one free number of each pair, and the derivatives against differences."""
+    """Against a fine grid over the free number of each pair; derivatives against differences."""
     rbm = random_rbm(3, 2, seed=5, scale=scale)
     logits = normal(3, seed=6), normal(2, seed=7)
     means = [torch.sigmoid(x) for x in logits]

@@ -1,4 +1,4 @@
-"""What is taken where a user's own values enter: states, devices, seeds, steps, paths and models."""
+"""What is taken where a user's values enter: states, devices, seeds, steps, paths and models."""
 
 import math
 

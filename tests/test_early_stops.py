@@ -1,4 +1,4 @@
-"""Early stops on models with two phases, where narrow intervals come from runs that saw one of them."""
+"""Early stops on models with two phases, where a narrow interval comes from seeing only one."""
 
 import math
 
@@ -34,7 +34,10 @@ def ising(coupling, field):
 
 
 def equal_weights(coupling, field):
-    """The model of Curie and Weiss with 50 spins, as 30 hidden units with equal weights, and exact draws."""
+    """The model of Curie and Weiss with 50 spins, as 30 hidden units, and exact draws.
+
+    The weights of the hidden units are equal.
+    """
     visible = 50
     hidden = 30
     weight = math.sqrt(coupling / (visible * hidden))
@@ -66,7 +69,7 @@ def stop(model, test, seed, tolerance):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("field", [0.07, 0.1])
 def test_an_interval_of_one_phase_stops_nothing(field, seed):
-    """The second phase lies 2 or 3 nats below the first; the intervals that miss it are the narrow ones."""
+    """The second phase lies 2 or 3 nats below the first; the narrow intervals miss it."""
     model, log_z, test = ising(0.55, field)
     stopped, (low, high) = stop(model, test, seed, 0.25)
     assert not stopped or low <= log_z <= high

@@ -1,4 +1,7 @@
-"""Dependencies: all are declared, and pyproject.toml, constraints.txt, environment.yml and the workflows say the same."""
+"""Dependencies: all are declared, and the same everywhere.
+
+In pyproject.toml, constraints.txt, environment.yml and the workflows.
+"""
 
 import ast
 import os
@@ -134,7 +137,7 @@ if "triton" in {modules!r}:
 
 
 def run_without(modules, code, *arguments, **environment):
-    """Run code in a process in which these modules cannot be imported, and return what it prints."""
+    """Run code in a process that cannot import these modules; return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", BLOCK.format(modules=set(modules)) + code, *arguments],
         env=os.environ | environment,
@@ -164,7 +167,7 @@ def installed_by(requirements):
 
 
 def others_than(requirements):
-    """Top-level modules of the present environment that these requirements would not bring along."""
+    """Top-level modules of this environment that these requirements would not bring along."""
     installed = installed_by(requirements)
     return {
         module
@@ -207,8 +210,9 @@ from paperlib.numerics import seeded_generator
 
 file = numpy.load(sys.argv[1])
 rbm = RBM(*(file[name] for name in ("weights", "visible_bias", "hidden_bias")))
-options = {"steps": 32, "tempering_steps": 5_000, "generator": seeded_generator(1), "progress": False}
-print(as_dict(evaluate(rbm, file["draws"][:50], **options))["ladder"]["log_z"])
+effort = {"steps": 32, "tempering_steps": 5_000}
+options = {"generator": seeded_generator(1), "progress": False}
+print(as_dict(evaluate(rbm, file["draws"][:50], **effort, **options))["ladder"]["log_z"])
 """
 
 
@@ -216,10 +220,10 @@ IMPORT_ALL = """
 import importlib, pkgutil, boltzmann_likelihood, paperlib
 left_out = ("__main__", "kernels.cpu", "kernels.gpu")  # compiled functions
 for package in (paperlib, boltzmann_likelihood):
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not any(name in found.name for name in left_out):
-            importlib.import_module(found.name)
-            print(found.name)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not any(name in module.name for name in left_out):
+            importlib.import_module(module.name)
+            print(module.name)
 """
 
 
@@ -313,9 +317,9 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
 def test_makefile_installs_all_extras_with_the_same_constraints():
     makefile = (ROOT / "Makefile").read_text()
     assert (
-        "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable\n"
-        in makefile
-    )
+        "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile"
+        " -c constraints.txt --editable\n"
+    ) in makefile
     for folder, project in INSTALLED:
         installed = re.findall(rf"'{folder}\[(.+?)\]'", makefile)
         assert {*",".join(installed).split(",")} == {*project["optional-dependencies"]}

@@ -1,4 +1,4 @@
-"""The study of estimators: models with the ln Z that they say, budgets kept, draws of their own for each run, and counts that are right."""
+"""The study of estimators: known ln Z, budgets kept, draws of each run's own, right counts."""
 
 import json
 import math

@@ -1,4 +1,7 @@
-"""`paperlib evaluate`: the truth inside the bracket, formats of many origins, and one clear sentence for whatever is wrong."""
+"""`paperlib evaluate`: the truth lies inside the bracket.
+
+It reads formats of many origins, and says in one clear sentence whatever is wrong.
+"""
 
 import errno
 import json
@@ -87,7 +90,7 @@ def test_bracket_holds_the_truth():
 
 
 def test_the_average_joins_both_errors():
-    """For 400 images of spread s the error is s / 20; Student's t is near the normal distribution."""
+    """For 400 images of spread s the error is s / 20, and Student's t is nearly normal."""
     log_p = torch.randn(400, generator=seeded_generator(1)).double()
     average = average_of(log_p, Uncertain(2.0, 0.3, 1e6))
     error = math.hypot(0.3, log_p.std().item() / 20)
@@ -116,7 +119,7 @@ OPEN_BRACKET = ("The bracket is open.",)
 
 
 def annealed(log_weights, below, num_steps=200):
-    """A run whose AIS chains have these log-weights; RAISE finds this of ten images, of which ln p*(v) is 0."""
+    """A run whose AIS has these log-weights; RAISE finds this of ten images with ln p*(v) = 0."""
     above = PartitionEstimate(
         torch.as_tensor(log_weights).double(), torch.zeros(len(log_weights), 8)
     )
@@ -130,7 +133,10 @@ def finished_with(*runs):
 
 
 def with_chains(sound, log_weights):
-    """The same run with these log-weights of AIS, in nats above parallel tempering's ln Z, and RAISE where parallel tempering is."""
+    """The same run with these log-weights of AIS, in nats above parallel tempering's ln Z.
+
+    RAISE is where parallel tempering is.
+    """
     log_z = sound.tempering.log_z
     return replace(sound, runs=(annealed(log_z + torch.tensor(log_weights), -log_z),))
 
@@ -352,7 +358,10 @@ FALLS_SHORT = {
     ("short", "checks", "explained", "word", "reason"), FALLS_SHORT.values(), ids=FALLS_SHORT
 )
 def test_raise_that_falls_short(sound, short, checks, explained, word, reason):
-    """A nat is left without remark, and so is RAISE above parallel tempering; where some images are hard to reach, runs from them decide."""
+    """A nat is left without remark, and so is RAISE above parallel tempering.
+
+    Where some images are hard to reach, runs from them decide.
+    """
     run = replace(with_raise(sound, short), image_checks=checks)
     judgement = judge(run, OPEN_BRACKET, explained=explained)
     assert judgement.word == word
@@ -404,14 +413,20 @@ def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
 
 
 def with_a_mode(log_odds):
-    """A model of digits with one more mode in half of the pixels; its ln Z, training and test images, and what is missed without the mode."""
+    """A model of digits with one more mode in half of the pixels.
+
+    Returns it with its ln Z, training and test images, and what is missed without the mode.
+    """
     case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
     return *case.make(), *study_images(case.data), math.log1p(math.exp(log_odds))
 
 
 @pytest.mark.parametrize("log_odds", [-6.0, 1.0])
 def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
-    """One of ten images lies in the mode, which neither the search from the model's own weights returns nor the proven bound sees."""
+    """One of ten images lies in the mode that the model alone does not show.
+
+    The search from its weights does not return it, nor does the proven bound see it.
+    """
 
     def strongest_of_draws(search):
         return [Optimum(search._draws.visible(int(search._bounds.argmax())))]
@@ -464,9 +479,10 @@ def test_the_advice_says_how_much_more_time(doubts, minutes, advice):
 
 @pytest.mark.parametrize("where", ["tempering", "modes", "nowhere", "nothing"])
 def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
-    """Parallel tempering with a warning gets all of it at once, a mode that could matter a portion at a time. AIS and RAISE get what no doubt takes.
+    """Parallel tempering with a warning gets all of it at once.
 
-    Where a mode was missed for certain, more work settles nothing.
+    A mode that could matter gets a portion at a time. AIS and RAISE get what no doubt takes. Where
+    a mode was missed for certain, more work settles nothing.
     """
     runs = runs_on(SMALL, draws(SMALL, 100, 3), None, seed=1)
     extended = []
@@ -646,7 +662,7 @@ def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
 
 
 def other_start(value=3.0):
-    """The path that starts at the base rates, and one that starts at a mode where the units are on."""
+    """The path that starts at the base rates, and one from a mode where the units are on."""
     return BaseRatePath(SMALL), BaseRatePath(SMALL, torch.as_tensor(value).double().expand(8))
 
 
@@ -693,7 +709,7 @@ def test_the_errors_of_ln_z_decide_what_is_known_of_a_mode(
 
 @pytest.mark.parametrize(("inside", "could_matter"), [(10, False), (4, True)])
 def test_a_short_run_that_agrees_is_no_doubt(inside, could_matter):
-    """A fifth of the draws of a run from the mode is there, as of those of the first run, or a half."""
+    """A fifth of the draws of a run from the mode is there, as of the first run, or a half."""
     path, other = other_start()
 
     def with_draws_in_the_mode(number):

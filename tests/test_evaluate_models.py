@@ -1,4 +1,4 @@
-"""`evaluate`, `audit` and `compare` of RBMs, DBMs and DBNs, against the enumeration of all their states."""
+"""`evaluate`, `audit` and `compare` of RBMs, DBMs and DBNs, against enumeration."""
 
 import json
 from functools import cache
@@ -92,7 +92,7 @@ def test_enumeration_of_deep_models(name, scale):
 
 
 def test_enumeration_where_the_halves_pull_apart():
-    """Each half's largest term belongs to units that are on, and the sum to units that are off: its factors all vanish."""
+    """Each half's largest term has its units on, and the sum has them off: all factors vanish."""
     below = RBM(torch.full((2, 4), 600.0).double(), torch.zeros(2), torch.zeros(4))
     top = RBM(torch.zeros(4, 2).double(), torch.full((4,), -5_000.0), torch.zeros(2))
     log_p = DBN([below, top]).exact_log_unnormalized(all_states(2))
@@ -173,7 +173,10 @@ def test_the_start_has_the_rates_of_the_units(name):
 @pytest.mark.usefixtures("_estimated")
 @EACH_MODEL
 def test_audit_of_estimates(name):
-    """No bound may lie above the truth, that of the images' mass included: a DBM's is proven by mean field, a DBN has none."""
+    """No bound may lie above the truth, that of the images' mass included.
+
+    A DBM's bound is proven by mean field, and a DBN has none.
+    """
     truth = TRUTH[name][1]
     rows = case(name)[0]
     evaluation = estimate(name)
@@ -243,7 +246,7 @@ def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
 @pytest.mark.parametrize("hidden", [60, 400])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_bound_of_a_dbn_has_an_error_and_is_not_above_the_estimate(hidden, seed):
-    """The first layer's weights are 0, so that the bound is tight, and its draws scatter around it."""
+    """The first layer's weights are 0: the bound is tight, and its draws scatter around it."""
     below = RBM(torch.zeros(12, hidden), torch.linspace(-1, 1, 12), torch.full((hidden,), -2.0))
     top = RBM(torch.zeros(hidden, 30), torch.full((hidden,), -2.0), torch.zeros(30))
     generator = seeded_generator(seed)

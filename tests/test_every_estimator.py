@@ -1,4 +1,7 @@
-"""What holds for everything that draws: the same numbers for the same generator, on any number of threads, and no other generator moves."""
+"""What holds for everything that draws: the same numbers for the same generator.
+
+On any number of threads, and no other generator moves.
+"""
 
 from dataclasses import fields, is_dataclass
 from functools import partial

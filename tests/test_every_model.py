@@ -1,4 +1,7 @@
-"""What holds for every kind of model: its file gives it back, its parameters have names, and a file of another kind is refused."""
+"""What holds for every kind of model: its file gives it back, its parameters have names.
+
+A file of another kind is refused.
+"""
 
 import numpy as np
 import pytest

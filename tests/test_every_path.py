@@ -1,4 +1,7 @@
-"""What holds for every annealing path on every backend, against enumeration: densities, transitions, AIS and RAISE along it."""
+"""What holds for every annealing path on every backend, against enumeration.
+
+Densities, transitions, and AIS and RAISE along it.
+"""
 
 import itertools
 import math
@@ -34,7 +37,7 @@ def one_each(betas, walk, repeats=1):
 
 @EVERY_WALK
 def test_densities_are_the_enumerated_ones_of_the_models_that_are_walked(make, backend):
-    """At one beta, between any two, and in a batch in which every state is at every pair of them."""
+    """At one beta, between any two, and in a batch with every state at every pair of them."""
     walk = make(backend)
     path = walk.path
     state = walk.state()
@@ -264,7 +267,7 @@ def test_every_draw_of_ais_makes_up_the_models_own_partition_function(make, back
 
 
 def check_ais(walk, num_steps, backend):
-    """Mean and spread of the weights, and the final states, against products of transition matrices."""
+    """Mean and spread of the weights, and the final states, by products of transition matrices."""
     betas = uniform_betas(num_steps).tolist()
     count = 8_000
     mean, square, cube, fourth = walk.weights(betas)
@@ -300,9 +303,10 @@ def test_weights_of_ais_have_them_on_every_backend(make, backend):
 
 @EVERY_WALK_BACK
 def test_every_draw_of_raise_makes_up_the_annealing_model(make, backend, monkeypatch):
-    """Two steps, all that can be drawn in them: E[w] of the code as it stands is p_ann, a distribution, exactly.
+    """Two steps, all that can be drawn in them: E[w] of the code is p_ann, exactly.
 
-    It is that of what the path really walks. The models themselves do not come in.
+    It is a distribution. It is that of what the path really walks. The models themselves do not
+    come in.
     """
     walk = make(backend, 3, 2)
     bits = walk.begin_bits(2) + 2 * walk.step_bits

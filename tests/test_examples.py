@@ -1,4 +1,4 @@
-"""Every example in a docstring runs and shows what it says, and every public name of the rooms below has one."""
+"""Every example in a docstring runs and is right, and public names of the rooms below have one."""
 
 import doctest
 import importlib

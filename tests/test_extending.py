@@ -1,4 +1,4 @@
-"""The examples of book/architecture.md: each is run, compared with the truth by enumeration, and short."""
+"""The examples of book/architecture.md: each is run, compared with enumeration, and short."""
 
 import importlib.util
 import math
@@ -84,7 +84,7 @@ class Coins:
 
 
 class CoinsPath(AnnealingPath[Coins]):
-    """Three verbs, and a dataclass as its state: ln f_beta = beta first (ln 3 + the sum of the others)."""
+    """Three verbs, and a dataclass as state: ln f_beta = beta first (ln 3 + sum of the others)."""
 
     log_z_start = 3 * math.log(2)
 
@@ -323,7 +323,10 @@ for name in sys.argv[1:]:
 
 
 def test_examples_become_parts_of_the_library(tmp_path):
-    """Each file as it is, in the folder of its room, and its lines in one more file of code, as the page says."""
+    """Each file as it is, in the folder of its room, and its lines in one more file of code.
+
+    As the page says.
+    """
     library = tmp_path / "paperlib"
     shutil.copytree(
         ROOT / "paperlib", library, ignore=shutil.ignore_patterns("__pycache__", "*.nb?")

@@ -1,4 +1,7 @@
-"""kill -9 at random moments, and flipped bits: what is run again ends with the same numbers, and no file is half-written or wrong."""
+"""kill -9 at random moments, and flipped bits: the next run ends with the same numbers.
+
+No file is half-written or wrong.
+"""
 
 import json
 import os
@@ -29,7 +32,10 @@ PATH = [os.path.dirname(__file__)]
 
 
 def kill_in_the_middle(work, arguments, folder, largest, ends_by=signal.SIGPROF):
-    """Do work in a process that ends a random moment after a random number of files was written or replaced in `folder`; see `faults`."""
+    """Do work in a process that is killed a random moment after some file was written.
+
+    After a random number of files in `folder` was written or replaced; see `faults`.
+    """
     files = MOMENTS.randint(1, largest)
     seconds = MOMENTS.uniform(1e-4, 0.02)
     moment = os.pathsep.join([str(folder), str(files), str(seconds)])

@@ -1,4 +1,7 @@
-"""Intervals of CSL from few chains, and of the bound of a DBN from few draws and cases: how often they hold the truth."""
+"""How often intervals of few draws hold the truth.
+
+Those of CSL from few chains, and of the bound of a DBN from few draws and cases.
+"""
 
 import math
 
@@ -19,7 +22,7 @@ LAYERS = DBN([random_rbm(8, 6, 3), random_rbm(6, 5, 4)])
 
 
 def share_held(numbers, truth, quantile=None):
-    """How often intervals hold the truth, from Student's t or so many standard errors to either side."""
+    """The share of intervals that hold the truth, by Student's t or so many standard errors."""
     held = 0
     for each in numbers:
         low, high = each.interval(0.95)

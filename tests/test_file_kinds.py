@@ -1,4 +1,7 @@
-"""Kinds of files that gave a wrong number or no way to one: each is read as what it is, or the question has the option that answers it."""
+"""Kinds of files that gave a wrong number, or no way to one.
+
+Each is read as what it is, or the question has the option that answers it.
+"""
 
 import re
 import shlex
@@ -134,7 +137,10 @@ PARAMETERS = {"W": W, "vbias": B, "hbias": A}
 
 @pytest.mark.parametrize("name", ["stddev", "sd", "sigmav", "kT", "gain", "slope", "x"])
 def test_numbers_beside_the_arrays(tmp_path, name):
-    """Said by name and value; as a tensor in a module, of which a number may be a parameter, refused."""
+    """Said by name and value; refused as a tensor in a module.
+
+    There a number may be a parameter.
+    """
     notes = model_in(tmp_path, as_npz(PARAMETERS | {name: 1.25})).notes
     assert notes[-1] == f"not used: {name} = 1.25"
     tensors = {key: torch.tensor(array) for key, array in (PARAMETERS | {name: 1.25}).items()}

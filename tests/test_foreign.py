@@ -1,4 +1,4 @@
-"""RBMs from the files of other programs: what is read is the model that the other program has, and nothing else is read."""
+"""RBMs from the files of other programs: the model of the other program, and nothing else."""
 
 import numpy as np
 import pytest
@@ -122,7 +122,7 @@ def test_older_archives_and_their_own_log_z(archive):
 
 @pytest.mark.parametrize("sides", [(6,), (2, 3)])
 def test_julia(archive, sides):
-    """A weight w[i1, i2, j] in Julia belongs to the visible unit number i1 + i2 n1, counted from 0."""
+    """A weight w[i1, i2, j] in Julia belongs to visible unit i1 + i2 n1, counted from 0."""
     read = archive(as_julia(PARAMETERS, sides=sides))
     assert read.rbm.checksum() == MODEL.checksum()
     assert bool(read.notes) == (len(sides) == 2)
@@ -158,7 +158,7 @@ def test_julia_has_no_updates(tmp_path):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_damaged_bytes(archive, seed):
-    """An archive in which some bytes have changed is refused in one sentence, or what is read is an RBM."""
+    """An archive with some bytes changed is refused in one sentence, or an RBM is read."""
     content = bytearray(as_rbms(PARAMETERS))
     random = np.random.default_rng(seed)
     for place in random.integers(8, len(content), 6):

@@ -1,4 +1,4 @@
-"""Elementwise work of annealing in one pass: known answers of the generator, exact draws, sums to the last digit."""
+"""Elementwise work of annealing in one pass: known numbers, exact draws, sums to the last digit."""
 
 import itertools
 

@@ -1,9 +1,10 @@
-"""Draws that change without a change of `DRAWS` are noticed: numbers drawn from fixed keys, for every kernel and every backend.
+"""Draws that change without a change of `DRAWS` are noticed.
 
-Bits and states are compared exactly. They are few, some thousands, and in float32 the distance of a
-random number from the probability that it is compared with is far above the rounding of either; the
-second test makes sure of that. Sums of binary states with a rounded matrix are sums of integers,
-exact on every processor. So the bits are the same with and without AVX-512 or VNNI.
+Numbers drawn from fixed keys, for every kernel and every backend. Bits and states are compared
+exactly. They are few, some thousands, and in float32 the distance of a random number from the
+probability that it is compared with is far above the rounding of either; the second test makes sure
+of that. Sums of binary states with a rounded matrix are sums of integers, exact on every processor.
+So the bits are the same with and without AVX-512 or VNNI.
 
 Log-weights and sums are compared to a tolerance. In float32 processors differ in the order of sums,
 in fused multiply-adds and in the last digit of exponentials: 6.9e-5 nats were measured over 10,000
@@ -45,7 +46,10 @@ def test_draws_change_only_with_their_version(tmp_path, backend, dtype):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_draw_hangs_on_the_last_digits(tmp_path, seed):
-    """Parameters moved by ten times the rounding of float32, which no processor exceeds, draw the same bits."""
+    """Moving parameters by ten times float32's rounding draws the same bits.
+
+    No processor exceeds that.
+    """
     numbers = golden.numbers(torch.float32, tmp_path, jitter=1e-6, seed=seed)
     stored = STORED["float32"]
     drawn = [name for name in numbers if isinstance(stored[name][0], str)]

@@ -1,4 +1,4 @@
-"""What a GPU does differently, checked by the same mathematics on a CPU, and on a GPU where there is one."""
+"""What a GPU does differently, by the same mathematics on a CPU, and on a GPU if there is one."""
 
 import itertools
 import math
@@ -71,7 +71,10 @@ def device(monkeypatch):
 @pytest.mark.parametrize("kind", ["base rates", "pair"])
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_recorded_step_does_what_the_loop_does(kind, direction, device, bfloat16):
-    """On the GPU of paper, and with the products of tensor cores: float32 on a CPU takes other functions, and is never recorded."""
+    """On the GPU of paper, and with the products of tensor cores.
+
+    float32 on a CPU takes other functions, and is never recorded.
+    """
     path = path_of_kind(kind, torch.float32).to(device)
     betas = BETAS[::direction]
     results = []
@@ -138,7 +141,7 @@ torch.save([fused_gpu.draw_bits(**call) for call in calls], sys.argv[2])
 
 
 def draw_interpreted(calls, folder):
-    """What `paperlib.kernels.gpu.draw_bits` gives for these arguments, by triton's interpreter, which runs on any processor."""
+    """What `paperlib.kernels.gpu.draw_bits` gives, by triton's interpreter on any processor."""
     torch.save(calls, folder / "calls.pt")
     interpret(DRAWS, folder / "calls.pt", folder / "bits.pt")
     return torch.load(folder / "bits.pt")

@@ -1,4 +1,7 @@
-"""ln p*(v) of deep models where it is an estimate: the path from the proposal to the posterior, and what is said of what is missing."""
+"""ln p*(v) of deep models where it is an estimate.
+
+The path from the proposal to the posterior, and what is said of what is missing.
+"""
 
 import math
 from dataclasses import replace
@@ -84,7 +87,7 @@ def at(path, states, widths):
 @EACH
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
 def test_a_transition_leaves_p_beta_invariant(name, beta):
-    """From exact draws of p_beta, two transitions lead to draws of p_beta; and ln f_beta is what it should be."""
+    """Two transitions lead from exact draws of p_beta to such draws, and ln f_beta is right."""
     model = SMALL[name]
     count = 60_000
     states, widths = hidden_states(model)
@@ -308,7 +311,10 @@ def test_the_generator_is_left_alone():
 
 
 def confidently_wrong():
-    """A DBN whose recognition says the opposite of the posterior, with certainty: all draws have one weight, and nothing rises."""
+    """A DBN whose recognition says the opposite of the posterior, with certainty.
+
+    All draws have one weight, and nothing rises.
+    """
     width = 30
     weights = 8 * torch.eye(width, dtype=torch.float64)
     bias = torch.full((width,), -4.0, dtype=torch.float64)
@@ -358,7 +364,7 @@ OFF_THE_MODEL = pytest.mark.parametrize(
 
 
 def hunted_layers(kind, seed, on_the_model=False):
-    """What is said of ln p*(v) of a planted model, the estimates from draws alone, and the exact ones."""
+    """ln p*(v) of a planted model: what is said of it, by draws alone, and exact."""
     hunted, test, _ = hunted_model(kind, on_the_model, seed)
     above = all_states(len(hunted.bias_above))
     exact = hunted.log_prob(test) + hunted.log_masses(above).logsumexp(0)
@@ -369,7 +375,10 @@ def hunted_layers(kind, seed, on_the_model=False):
 
 @OFF_THE_MODEL
 def test_states_that_are_never_drawn_are_found(kind, seed):
-    """The images of a region lack up to 200 nats, which no draw and no annealing from the proposal shows."""
+    """The images of a region lack up to 200 nats.
+
+    No draw and no annealing from the proposal shows it.
+    """
     estimate, drawn, exact = hunted_layers(kind, seed)
     assert (exact - drawn).max() > 5
     missing = (exact - estimate.values).mean().item()
@@ -443,7 +452,10 @@ def test_no_deep_model_is_trusted_and_wrong():
 
 
 def test_what_one_side_lacks_is_part_of_a_comparison():
-    """A DBN against the RBM of its lower layer: the interval knows on which side ln p*(v) may be too low."""
+    """A DBN against the RBM of its lower layer.
+
+    The interval knows on which side ln p*(v) may be too low.
+    """
     model, _, test, _ = DeepCase("DBN", (4, 7), 1.0, 0.5).known()
     rbm = model.layers[0]
     comparison = compare(model, rbm, test, steps=64, generator=seeded_generator(1), progress=False)
@@ -461,7 +473,10 @@ def test_what_one_side_lacks_is_part_of_a_comparison():
 
 @pytest.mark.parametrize("count", [2, 20])
 def test_a_bound_from_few_draws_knows_its_own_error(count):
-    """Of few images there are more draws each; five of two images held in 85 of 100 within three errors."""
+    """Few images get more draws each.
+
+    Five draws of two images held in 85 of 100 within three errors.
+    """
     model = SMALL["DBN of three layers"]
     rows = all_states(4)
     states, widths = hidden_states(model)

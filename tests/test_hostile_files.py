@@ -1,4 +1,7 @@
-"""Files that are no model and no images, broken by accident or made to do harm: each is refused in one sentence that names the argument."""
+"""Files that are no model and no images, broken by accident or made to do harm.
+
+Each is refused in one sentence that names the argument.
+"""
 
 import gzip
 import pickle
@@ -55,7 +58,7 @@ class Untrusted:
 
 
 def write(folder, name, content):
-    """The path of a file; its content may be bytes, nothing at all, or a function that makes something of the path."""
+    """The path of a file of this content: bytes, None for no file, or a function of the path."""
     path = folder / name.partition(",")[0]
     if callable(content):
         content(path)
@@ -101,7 +104,7 @@ WEIGHTS = f"{PARAMS}/weight_matrix"
 
 
 def h5(kind="BBRBM", without=None, log_z=None, **changes):
-    """An archive with other arrays; a function of file and name is called in the place of an array."""
+    """An archive with other arrays; a function in place of an array gets the file and the name."""
     arrays = dict(zip(RBMS_NAMES, ARRAYS.values(), strict=True)) | changes
     content = {"model_type": kind} | {f"{PARAMS}/{n}": a for n, a in arrays.items() if n != without}
     return as_hdf5(content | ({} if log_z is None else {"update_3/log_z": log_z}))
@@ -355,10 +358,16 @@ COMMANDS = {
     "evaluate m.npz --data no.npy": "data: expected a file, found none",
     "evaluate no.npz --data t.npy": "path: expected a file, found none",
     "evaluate m.npz --data one.npy": "data: expected at least two images, got 1",
-    "evaluate m.npz --data seven.npy": "data: expected images of 8 values, as many as the model has visible units, got 7",
-    "evaluate narrow.npz --data t.npy": "data: expected images of 5 values, as many as the model has visible units, got 8",
+    "evaluate m.npz --data seven.npy": (
+        "data: expected images of 8 values, as many as the model has visible units, got 7"
+    ),
+    "evaluate narrow.npz --data t.npy": (
+        "data: expected images of 5 values, as many as the model has visible units, got 8"
+    ),
     "evaluate m.npz --data folder": "data: expected a file",
-    "evaluate t.npy --data t.npy": "path: expected a model in t.npy: expected visible and hidden biases",
+    "evaluate t.npy --data t.npy": (
+        "path: expected a model in t.npy: expected visible and hidden biases"
+    ),
     "evaluate m.npz --data t.npy --minutes 0": "minutes: expected a positive number",
     "evaluate m.npz --data t.npy --device tpu": "device: expected",
     "evaluate m.npz --data t.npy --train no.npy": "train: expected a file, found none",
@@ -375,7 +384,9 @@ COMMANDS = {
     "training RBM.h5 --data seven.npy --updates 7": "update: expected one of 1, 5, 10, 200",
     "training RBM.h5 --data seven.npy --steps 5": "steps: expected",
     "training RBM.h5 --data seven.npy --plot r.gif": "plot: expected a .svg, .png or .pdf file",
-    "training RBM.h5 --data seven.npy --csv no/r.csv": "csv: expected a file in a folder that exists",
+    "training RBM.h5 --data seven.npy --csv no/r.csv": (
+        "csv: expected a file in a folder that exists"
+    ),
     "reproduce --only 99": "only: expected part of a chapter's name",
     "check 05 99": "names: expected part of a page's name",
     "reproduce --only 05 --device tpu": "device: expected cpu or cuda, got 'tpu'",

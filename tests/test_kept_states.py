@@ -1,4 +1,7 @@
-"""CSL against the number of kept states, its error, and ones less eights: against enumeration and by hand."""
+"""CSL by the number of kept states, its error, and ones less eights.
+
+Against enumeration and by hand.
+"""
 
 import math
 from dataclasses import replace
@@ -98,7 +101,10 @@ def test_many_states_find_the_truth_and_few_err_low(burn_in):
 
 
 def test_chains_start_at_uniform_pixels_and_burn_in():
-    """The first states that are kept are those of chains after so many steps, as in `csl_estimate` with these draws."""
+    """The first kept states are those of chains after so many steps, as in `csl_estimate`.
+
+    With the same draws.
+    """
     [first] = Kept(parts=1, size=5, counts=[1], burn_in=0).batches(RBM, seeded_generator(3))
     second = [*Kept(parts=1, size=5, counts=[2], burn_in=0).batches(RBM, seeded_generator(3))][1]
     [later] = Kept(parts=1, size=5, counts=[1], burn_in=1).batches(RBM, seeded_generator(3))
@@ -123,7 +129,7 @@ def test_rows_have_the_average_over_all_images_and_its_error():
 
 
 def test_the_error_of_csl_holds_what_other_images_and_chains_give():
-    """Without the part of the chains, which all images share, the intervals would hold too seldom."""
+    """Without the part of the chains, which all images share, the intervals hold too seldom."""
     everything = torch.stack(
         [csl_estimate(RBM, V, 10, 5, seeded_generator(s), False).log_prob for s in range(400)]
     )
@@ -141,7 +147,10 @@ def test_the_error_of_csl_holds_what_other_images_and_chains_give():
 
 
 def test_exact_draws_fall_short_of_the_enumerated_value():
-    """A model of the book: the exact value from all of its hidden states, and the average by hand from the same draws."""
+    """A model of the book: the exact value from all hidden states, and the average by hand.
+
+    From the same draws.
+    """
     model = DIGITS.model("digits-pcd-16")
     draws = Kept(parts=3, size=50, counts=[1, 20])
     few, many = exact_rows(DIGITS, {"digits-pcd-16": model}, 40, draws, 5)

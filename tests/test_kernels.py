@@ -1,4 +1,7 @@
-"""Compiled functions are compared with plain torch before they are first used, and make way for it where they do not agree."""
+"""Compiled functions are compared with plain torch before their first use.
+
+They make way for it where they do not agree.
+"""
 
 import ctypes
 import os
@@ -48,7 +51,7 @@ COMPILED = [
 
 @pytest.fixture(autouse=True)
 def _uncompared(monkeypatch):
-    """Nothing has been chosen or compared before, and nothing of a test's own comparison is left behind."""
+    """Nothing was chosen or compared before, and nothing of a test's comparison stays behind."""
     monkeypatch.setattr(capability, "_compile_anew", lambda: None)
     monkeypatch.delenv("PAPERLIB_KERNELS", raising=False)
     forget(monkeypatch)
@@ -65,7 +68,10 @@ SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
 
 
 def everything(hidden):
-    """What every compiled function has a part in: runs along all paths that differ in the kernels, and draws of learning."""
+    """Runs in which every compiled function has a part.
+
+    Along all paths that differ in the kernels, and draws of learning.
+    """
     kinds = ("base rates", "pair", "DBM")
     betas = uniform_betas(6)
     paths = [path_of(kind, 150, hidden, torch.float32, scale=0.3) for kind in kinds]
@@ -122,7 +128,7 @@ def spied(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_draw_of_the_comparison_hangs_on_the_last_digits(seed, monkeypatch):
-    """Otherwise a processor that rounds otherwise would be told that its compiled functions are wrong."""
+    """Or a processor that rounds differently would be told that its functions are wrong."""
     expected = capability._walk("reference")
     generator = seeded_generator(seed)
     for name in ("_weights", "_biases"):
@@ -154,7 +160,7 @@ def test_results_are_those_of_the_reference(hidden, monkeypatch):
 
 
 def lies(*arguments):
-    """Leaves its last argument or arguments, in which the result belongs, as if nothing had come out."""
+    """Leaves its last arguments, which take the result, as if nothing had come out."""
     for each in arguments[-1] if isinstance(arguments[-1], tuple) else arguments[-1:]:
         each[...] = 0
 
@@ -246,7 +252,10 @@ def _vnni(monkeypatch):
 
 
 def in_place_of_torch(product, monkeypatch):
-    """Let products of eight-bit integers be made by a function of numpy arrays, called by its address."""
+    """Let a function of numpy arrays make the products of eight-bit integers.
+
+    It is called by its address.
+    """
     callbacks = []
 
     def call(out, states, matrix):
@@ -267,7 +276,10 @@ def halved(states, matrix):
 
 
 def saturating(states, matrix):
-    """As by processors without instructions for such products: states from 128 on, without sign, and pairs of terms in 16 bits."""
+    """As by processors without instructions for such products.
+
+    States from 128 on are without sign, and pairs of terms are in 16 bits.
+    """
     terms = (states + 128)[:, :, None] * matrix
     pairs = terms[:, ::2] + terms[:, 1::2]
     return pairs.clip(-(2**15), 2**15 - 1).sum(1) - 128 * matrix.sum(0)
@@ -304,7 +316,10 @@ def test_a_product_of_integers_is_used_where_the_processor_has_it_and_it_is_righ
 
 @pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
 def test_sums_are_exact_where_onednn_may_not_use_the_instructions_for_them(instructions):
-    """As on clusters that want equal results everywhere: neighbours of -128 are then too much for 16 bits."""
+    """As on clusters that want equal results everywhere.
+
+    Neighbours of -128 are then too much for 16 bits.
+    """
     code = """if True:
         import torch
         from paperlib.kernels.products import binary_product

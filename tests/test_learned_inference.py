@@ -1,4 +1,4 @@
-"""Learned inference: the models and recognition networks of chapter 12 against enumeration, autograd and quadrature."""
+"""Learned inference: chapter 12's models and networks by enumeration, autograd and quadrature."""
 
 import math
 

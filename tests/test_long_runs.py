@@ -1,4 +1,4 @@
-"""The longest runs: their shards have the names of those that are stored, and the chapters find what the command computes."""
+"""The longest runs: their shards have the stored names, and the chapters find the results."""
 
 import math
 import os
@@ -120,7 +120,7 @@ DEEP = ("DBN-CD25", "DBM")
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """The papers' profile with an empty cache and tables of small models, whose runs take a second."""
+    """The papers' profile with an empty cache and tables of small models: runs of a second."""
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(DEVICE, raising=False)
     monkeypatch.delenv("PAPERLIB_CLUSTER", raising=False)

@@ -86,7 +86,7 @@ def test_periods_of_rings():
 
 
 def first_return_probs(chain, steps):
-    """Probability that the first return to a state takes exactly n steps, [steps, S]; row 0 is for n = 1."""
+    """Probability that the first return takes exactly n steps, [steps, S]; row 0 is for n = 1."""
     # Row x: the distribution of chains that began in x and have not been back yet.
     away = chain.transition
     returned = []

@@ -1,4 +1,7 @@
-"""Memory does not grow with the number of test vectors, or with the model, beyond what is stated: measured as the peak of a process of its own."""
+"""Memory does not grow with the test vectors or the model beyond what is stated.
+
+Measured as the peak of a process of its own.
+"""
 
 import subprocess
 import sys
@@ -25,7 +28,8 @@ with open("/proc/self/status") as status:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak")
 EVALUATE = """
 from boltzmann_likelihood.cli import app
-sys.argv = ["paperlib", "evaluate", "model.npz", "--data", "images.npy", "--train", "images.npy", *sys.argv[1:]]
+files = ["model.npz", "--data", "images.npy", "--train", "images.npy"]
+sys.argv = ["paperlib", "evaluate", *files, *sys.argv[1:]]
 app(standalone_mode=False)
 """
 BACKWARDS = """

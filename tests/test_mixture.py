@@ -1,4 +1,4 @@
-"""Mixtures of Bernoullis: densities against the definition, EM against loops, and that no step loses."""
+"""Mixtures of Bernoullis: densities by definition, EM against loops, and no step loses."""
 
 import pytest
 import torch

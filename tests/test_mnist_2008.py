@@ -1,4 +1,7 @@
-"""The first paper's images and weights: MATLAB's random numbers, the order and binarisation, and what becomes of bad files."""
+"""The first paper's images and weights: MATLAB's random numbers, order and binarisation.
+
+And what becomes of bad files.
+"""
 
 import gzip
 import os
@@ -42,7 +45,10 @@ def test_a_stream_goes_on_from_one_call_to_the_next():
 
 @pytest.fixture
 def few_images(monkeypatch):
-    """Two hundred training and a hundred test images of random grey, in place of MNIST, and their checksums once binarised."""
+    """Two hundred training and a hundred test images of random grey, in place of MNIST.
+
+    And their checksums once binarised.
+    """
     rng = np.random.default_rng(0)
 
     class Few:

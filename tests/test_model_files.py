@@ -1,7 +1,7 @@
-"""A model is read as what its file holds, in whatever format and under whatever names, or it is refused by the name of what is wrong.
+"""A model is read as what its file holds, in whatever format and under whatever names.
 
-What is read has the parameters that the file holds, to the last bit. Advice that is followed to the
-letter ends in that model or in a refusal.
+Or it is refused by the name of what is wrong. What is read has the parameters that the file holds,
+to the last bit. Advice that is followed to the letter ends in that model or in a refusal.
 """
 
 import gzip
@@ -84,7 +84,7 @@ NAMES = {
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
 @pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
 def test_one_rule_for_every_format(tmp_path, write, names, turned):
-    """Names tell nothing that shapes and the width of the images do not; the suffix tells nothing at all."""
+    """Names and the suffix tell nothing that shapes and the width of the images do not."""
     arrays = dict(zip(names, (W.T if turned else W, B[None], A), strict=True))
     path = tmp_path / "model.csv"
     for content in (write(arrays), gzip.compress(write(arrays))):
@@ -874,7 +874,8 @@ def test_kinds_that_are_gone(tmp_path, content, names):
         model_from(tmp_path, content, names)
     message = str(refusal.value)
     assert re.fullmatch(
-        r"path: expected a model (in \S+: expected a model of binary units|of binary units in \S+), got a Potts RBM \[L=4, q=3\]: "
+        r"path: expected a model (in \S+: expected a model of binary units|of binary units in \S+),"
+        r" got a Potts RBM \[L=4, q=3\]: "
         "only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads it",
         message,
     ), message

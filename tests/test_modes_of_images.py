@@ -1,4 +1,4 @@
-"""Modes that images show: exclusive ones, each on some pixels of its own, beside a base without any.
+"""Modes that images show: exclusive ones, each on its own pixels, beside a base without any.
 
 One hidden unit holds each mode and forbids the others, so that ln Z is a sum over how many of them
 are on. The other pixels belong to a small RBM that is enumerated. Chains from the base rates meet

@@ -1,4 +1,7 @@
-"""No public call may end the interpreter: thousands of them, valid and not, in a process of its own (tests/fuzz_calls.py)."""
+"""No public call may end the interpreter.
+
+Thousands of them, valid and not, in a process of its own (tests/fuzz_calls.py).
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is not trusted has no interval: what is printed and written instead is a bound, or nothing."""
+"""What is not trusted has no interval: instead a bound is printed and written, or nothing."""
 
 import math
 

@@ -39,7 +39,10 @@ def tree(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "book").mkdir()
-    text = f"The gap is [3.9](../{GAPS}#{GAP}) nats.\nThe paper prints [−145.26](../{PUBLISHED}#{CSL}).\n"
+    text = (
+        f"The gap is [3.9](../{GAPS}#{GAP}) nats.\n"
+        f"The paper prints [−145.26](../{PUBLISHED}#{CSL}).\n"
+    )
     (tmp_path / "book" / "page.md").write_text(text, encoding="utf-8")
     cell = read_table(tmp_path / DIGITS)["rows"][0]
     name = row_names(read_table(tmp_path / DIGITS))[0]

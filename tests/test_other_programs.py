@@ -1,4 +1,4 @@
-"""What the pages for users of other programs tell them to type works, and does what the pages say."""
+"""What the pages for users of other programs tell them to type works as they say."""
 
 import html
 import json

@@ -1,4 +1,7 @@
-"""The wheels in a clean environment, far from the checkout: the command gives a verdict, and a downloaded chapter runs as it is."""
+"""The wheels in a clean environment, far from the checkout.
+
+The command gives a verdict, and a downloaded chapter runs as it is.
+"""
 
 import hashlib
 import json
@@ -50,7 +53,7 @@ SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(s
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory):
-    """A folder with the source distributions of the three packages, and wheels that are built of these alone."""
+    """A folder with the source distributions of the three packages, and wheels built from them."""
     source = tmp_path_factory.mktemp("source")
     for name in ("paperlib", "likelihood", "book/companion", "data", "figures"):
         ignored = shutil.ignore_patterns("__pycache__", "cache", "digits", "*.egg-info")
@@ -117,7 +120,10 @@ def test_wheels_have_names_of_their_own_and_the_version_of_the_code(wheels):
 
 
 def test_an_index_accepts_what_distributions_say_of_themselves(distributions):
-    """What `twine check` looks at: valid fields, and a description that can be shown; those of a source distribution are the same."""
+    """What `twine check` looks at: valid fields, and a description that can be shown.
+
+    Those of a source distribution are the same.
+    """
     for wheel in distributions.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
@@ -330,7 +336,8 @@ rbm = RBM(torch.zeros(6, 3), torch.zeros(6), torch.zeros(3))
 estimate = ais(BaseRatePath(rbm), uniform_betas(10), 5)
 rbm.save("model.npz")
 print(f"{exact_log_z(RBM.load('model.npz')) - estimate.log_z:.6f}")
-print("imported:", sorted({name.partition(".")[0] for name in sys.modules} & {"boltzmann_likelihood", "boltzmann_companion", "typer"}))
+others = {"boltzmann_likelihood", "boltzmann_companion", "typer"}
+print("imported:", sorted(others & {name.partition(".")[0] for name in sys.modules}))
 """
 
 
@@ -351,7 +358,8 @@ for line in {lines}:
         cli.main()
     except SystemExit as ended:
         print("ended with", ended.code)
-print("imported:", sorted({{name.partition(".")[0] for name in sys.modules}} & {{"paperlib", "boltzmann_likelihood", "boltzmann_companion"}}))
+packages = {{"paperlib", "boltzmann_likelihood", "boltzmann_companion"}}
+print("imported:", sorted(packages & {{name.partition(".")[0] for name in sys.modules}}))
 """
 
 
@@ -375,8 +383,8 @@ def test_the_tool_alone_has_its_four_commands_and_says_what_brings_the_others(
     assert shown == ["evaluate", "audit", "compare", "training"]
     for name in _OF_THE_BOOK:
         assert (
-            f"paperlib: {name}: expected the package boltzmann-companion to be installed, which brings this command (in a clone"
-            in output
-        )
+            f"paperlib: {name}: expected the package boltzmann-companion to be installed,"
+            " which brings this command (in a clone"
+        ) in output
     assert output.count("paperlib:") == len(_OF_THE_BOOK)
     assert "imported: ['boltzmann_likelihood', 'paperlib']" in output

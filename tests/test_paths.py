@@ -1,4 +1,7 @@
-"""Paths whose layers are as wide as those that take another code, and states as values; `test_every_path` has the rest, `test_extending` what a path of one's own needs."""
+"""Paths with layers as wide as those that take another code, and states as values.
+
+`test_every_path` has the rest, `test_extending` what a path of one's own needs.
+"""
 
 import itertools
 import pickle
@@ -49,7 +52,7 @@ def test_the_last_state_may_be_of_other_chains(kind, size, backend, chains):
 
 
 def test_small_steps_of_float32_add_up():
-    """1,000 steps lose less than a thousandth of a nat; plain float32 differences lose ten times more."""
+    """1,000 steps lose less than a thousandth of a nat; plain float32 loses ten times more."""
     rbm = random_rbm(50, 30, 25, scale=0.5)
     v = (torch.rand(40, 50, generator=seeded_generator(0)) < 0.5).double()
     betas = uniform_betas(1_000).tolist()
@@ -82,7 +85,7 @@ def test_editing_units_that_were_given_changes_no_state_and_no_later_one(backend
 def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
     kind, size, here_has_them, monkeypatch
 ):
-    """Prepared where there are fast integer products, used where there are none, and the other way round."""
+    """Prepared where there are fast integer products, used where there are none, and vice versa."""
     if not multiplies_integers():
         pytest.skip("this processor has no fast integer products")
     monkeypatch.setattr(products, "_FAST_INTEGERS", here_has_them)

@@ -1,4 +1,4 @@
-"""Planted models: ln Z and draws against enumeration where that is possible, and what must hold at any size."""
+"""Planted models: ln Z and draws by enumeration where possible, and what holds at any size."""
 
 import hashlib
 import itertools
@@ -225,7 +225,10 @@ def test_draws_of_ising_at_full_size_have_the_energy_that_log_z_says(coupling):
 
 
 def test_threshold_makes_a_transition_of_first_order():
-    """Phases of comparable weight with hardly anything between them, at the sizes and numbers that the documentation names."""
+    """Phases of comparable weight with hardly anything between them.
+
+    At the sizes and numbers that the documentation names.
+    """
     model = planted.low_rank(
         rank=1, strength=0.61, threshold=4.0, bias_std=0.0, generator=seeded_generator(0)
     )
@@ -311,7 +314,7 @@ def recomputed_mode(rbm):
 
 
 def recomputed_low_rank(rbm):
-    """By factors that are found in the weights: two of the different rows, of which all are whole multiples."""
+    """By factors found in the weights: two different rows, of which all are whole multiples."""
     weights = rbm.weights.double()
     rows = weights.unique(dim=0)
     for pair in itertools.combinations(range(len(rows)), 2):

@@ -57,9 +57,9 @@ def share_of_few_on(beta: float) -> float:
 
 def test_one_small_model_has_a_dominating_hidden_state_and_one_has_not():
     assert (
-        "has a hidden state that dominates it, by which the paper explains its own exception; the second has none"
-        in markdown("13")
-    )
+        "has a hidden state that dominates it, by which the paper explains its own exception;"
+        " the second has none"
+    ) in markdown("13")
     shares = {}
     for model in ("mnist-cd1-20", "mnist-pcd-20"):
         _, h = exact_hidden_samples(RBM.load(model_path(model)), 1_000, seeded_generator(1))
@@ -115,7 +115,7 @@ def test_readme_has_the_three_findings_of_the_landing_page():
 
 
 def test_coverage_is_told_of_one_model_at_a_time():
-    """A share of the runs of several models is an average of intervals that are too short and too long."""
+    """A share of the runs of several models averages intervals that are too short and too long."""
     pooled = re.compile(r"estimator-coverage\.json#no-hidden-mode|derived\.json#held-(?:AIS|par)")
     for name in ("README.md", "book/intro.md", "book/what-we-learned.md"):
         assert not pooled.search((ROOT / name).read_text(encoding="utf-8")), name

@@ -1,4 +1,7 @@
-"""What records and shards say of their making: it is asked once, covers all that numbers depend on, and lies in no case."""
+"""What records and shards say of their making.
+
+It is asked once, covers all that numbers depend on, and is never untrue.
+"""
 
 import json
 import subprocess
@@ -124,7 +127,7 @@ def say(monkeypatch, module, **state):
 
 
 def forget(folder):
-    """Make the shards of a folder like those of earlier versions, which do not say what computed them."""
+    """Make the shards of a folder like earlier ones, which do not say what computed them."""
     for file in folder.iterdir():
         write_safetensors(file, read_safetensors(file))
 

@@ -16,7 +16,7 @@ V = all_states(4)
 
 
 def test_data_from_the_model_lie_between_raise_and_ais():
-    """All trajectories of two steps: p_fwd = w q_rev, and each of the two errs to its side by a divergence."""
+    """All trajectories of two steps: p_fwd = w q_rev, and each errs to its side by a divergence."""
     walk = base_rates()
     states, _ = walk.path.begin_reverse(
         V, uniform_betas(2).tolist(), seeded_generator(0), lambda _: None
@@ -40,7 +40,10 @@ def test_data_from_the_model_lie_between_raise_and_ais():
 
 
 def test_standard_errors():
-    """Over 200 repetitions the average scatters as the Monte Carlo error says: a chi-square with 199 degrees of freedom."""
+    """Over 200 repetitions the average scatters as the Monte Carlo error says.
+
+    By a chi-square with 199 degrees of freedom.
+    """
     betas = uniform_betas(10)
     path = BaseRatePath(RBM)
     estimates = [raise_log_prob(path, V, betas, 200, seeded_generator(s)) for s in range(200)]

@@ -1,4 +1,7 @@
-"""RAISE by the number of chains: which images are chosen, what groups of chains say, and that their error is that of their scatter."""
+"""RAISE by the number of chains: the chosen images and what groups of chains say.
+
+Their error is that of their scatter.
+"""
 
 import math
 

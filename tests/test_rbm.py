@@ -51,7 +51,7 @@ def test_transposed_model_is_the_same_joint_distribution(tiny_rbm):
 
 
 def test_flipped_and_dead_hidden_units_move_ln_z_and_no_probability(tiny_rbm):
-    """Unit 1 flipped, and a unit without weights beside the others: the same p(v), as chapter 1 derives it."""
+    """Unit 1 flipped, and a unit without weights added: the same p(v), as chapter 1 derives it."""
     weights = tiny_rbm.weights
     bias = tiny_rbm.hidden_bias
     sign = torch.tensor([1, -1, 1, 1])

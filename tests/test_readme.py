@@ -1,4 +1,4 @@
-"""README fits on two screens, and what it and the page on your own RBM tell their readers to type works."""
+"""README fits on two screens, and its commands and those of the page on your own RBM work."""
 
 import re
 import shlex
@@ -81,7 +81,10 @@ MODEL = random_rbm(16, 30, seed=32, scale=0.3)
 
 @pytest.fixture
 def names(tmp_path, monkeypatch):
-    """What the page's snippets take for granted: parameters and images, as `np.load` or `binarize` gives them."""
+    """What the page's snippets take for granted: parameters and images.
+
+    As `np.load` or `binarize` gives them.
+    """
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     parameters = {name: tensor.numpy() for name, tensor in MODEL.tensors().items()}

@@ -143,7 +143,7 @@ def test_same_weights_by_hand(published, row, verdict):
     ("printed", "verdict"), [((-0.3, 0.3), "agrees"), ((-0.03, 0.03), "differs")]
 )
 def test_the_error_that_the_paper_prints_is_used(printed, verdict):
-    """A three-sigma interval of ln Z is the error of the averages, too: 0.1 or 0.01, beside 0.1 of ours."""
+    """A three-sigma interval of ln Z is the error of the averages, too: 0.1 or 0.01, ours 0.1."""
     interval = entry_of(printed, THREE)
     row = {"test": -85.95, "log_z_error": 0.1, THREE: [-0.3, 0.3]}
     assert beside(entry_of(), row, [interval]).word == verdict
@@ -158,7 +158,7 @@ def test_the_same_row_of_another_model_has_no_word():
 
 
 def test_one_point_for_each_independent_estimate():
-    """Of the fourteen numbers eight follow from one ln Z, and a gap from the two ends of its bracket."""
+    """Of the fourteen numbers eight follow from one ln Z, and a gap from both ends of a bracket."""
     points = independent(ROWS)
     cells = [row.cell for row in points.values()]
     assert len(set(cells)) == len(points) == 5

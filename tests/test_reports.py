@@ -1,4 +1,7 @@
-"""What `evaluate`, `audit` and `compare` say: runs that repeat to the digit, a number to quote, baselines, files that hold it all."""
+"""What `evaluate`, `audit` and `compare` say.
+
+Runs that repeat to the digit, a number to quote, baselines, and files that hold it all.
+"""
 
 import hashlib
 import html
@@ -99,7 +102,11 @@ DEEP = "compare dbn.safetensors m.npz --data t.npy"
 @pytest.mark.usefixtures("folder", "_estimated")
 @pytest.mark.parametrize("command", [COMMANDS["evaluate"], COMMANDS["compare"], DEEP])
 def test_a_run_by_the_clock_says_how_to_repeat_it(monkeypatch, command):
-    """On a machine of whatever speed: pilots draw from a generator of their own, and what is drawn before the chains start comes first."""
+    """On a machine of whatever speed.
+
+    Pilots draw from a generator of their own, and what is drawn before the chains start comes
+    first.
+    """
     DBN([random_rbm(8, 5, 8), random_rbm(5, 4, 9)]).save("dbn.safetensors")
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: (runs._choose(), 1.0)[1])
     first = stored(f"{command} --minutes 0.001 --seed 3")
@@ -126,11 +133,13 @@ def test_quote_of_an_estimate(evaluation):
     average = evaluation.average
     low, high = average.interval
     assert line.startswith(
-        f"To quote: {average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f} (parallel tempering, "
+        f"To quote: {average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f}"
+        " (parallel tempering, "
     )
+    last = evaluation.runs[-1].bracket
     for part in (
         f"{evaluation.tempering.chain_steps:,} chain-steps",
-        f"AIS {evaluation.runs[-1].bracket.upper:.2f}, RAISE {evaluation.runs[-1].bracket.lower.mean:.2f}",
+        f"AIS {last.upper:.2f}, RAISE {last.lower.mean:.2f}",
         "K = 160",
         f"standard error over 60 images {average.image_std_error:.2f}",
         "start at the base rates of the training images",
@@ -174,8 +183,9 @@ def test_quote_of_an_exact_value():
     truth = (SMALL.log_unnormalized(TEST) - log_z(SMALL)).mean().item()
     assert f"(standard error over images {IMAGE_ERROR:.3f})" in describe(exact)
     assert quote(exact) == (
-        f"To quote: {truth:.2f} nats (exact, by enumeration; standard error over 60 images {IMAGE_ERROR:.2f}; "
-        f"images binary as given; {code_version()})"
+        f"To quote: {truth:.2f} nats (exact, by enumeration;"
+        f" standard error over 60 images {IMAGE_ERROR:.2f};"
+        f" images binary as given; {code_version()})"
     )
 
 
@@ -245,9 +255,9 @@ def test_baselines():
         result = evaluate(SMALL, TEST, train)
         assert result.baselines == expected
         assert (
-            f"For scale: uniform model -5.55, independent pixels with the base rates of the {source}"
-            in describe(result)
-        )
+            "For scale: uniform model -5.55,"
+            f" independent pixels with the base rates of the {source}"
+        ) in describe(result)
         assert as_dict(result)["baselines"]["base_rates"] == expected.base_rates
 
 
@@ -412,7 +422,7 @@ def test_what_was_not_used_of_the_files_is_said(folder):
     ],
 )
 def test_a_data_file_is_read_once(folder, monkeypatch, line):
-    """Also where the images alone tell which layer is visible, and where there are several models."""
+    """Also where only the images tell which layer is visible, and for several models."""
     square = {"W": np.eye(4, 6), "one": np.zeros(4), "two": np.zeros(6)}
     np.savez("square.npz", **square)
     np.savez("square2.npz", **square)
@@ -459,7 +469,7 @@ def test_test_images_from_the_training_set_are_said():
 def test_a_time_below_that_of_the_shortest_run_is_said_before_it_begins(
     monkeypatch, command, line, needed
 ):
-    """With a clock on which a step of AIS and RAISE takes ten seconds, and parallel tempering nearly nothing."""
+    """On this clock a step of AIS and RAISE takes ten seconds, and tempering nearly nothing."""
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -562,7 +572,10 @@ def test_an_exact_value_is_drawn_by_image(folder):
 
 
 def test_a_picture_does_not_depend_on_the_settings_of_the_user(folder):
-    """Neither on a backend that this Python lacks, as in a program that a notebook starts, nor on a style that needs LaTeX."""
+    """Neither on a backend that this Python lacks, nor on a style that needs LaTeX.
+
+    A program that a notebook starts has such a backend.
+    """
     # not in the present folder under the name that matplotlib looks for
     (folder / "style").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
     others = {

@@ -1,4 +1,4 @@
-"""Records, tables, the runner and the command: what is written, when, and what is said when something fails."""
+"""Records, tables, the runner and the command: what is written, when, and said on a failure."""
 
 import ast
 import errno
@@ -411,7 +411,7 @@ def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch
 
 
 class Shelf:
-    """Chapters without content, `name: names of those that it reads`, and a runner that only notes what it starts."""
+    """Chapters without content, `name: names it reads`, and a runner that notes what it starts."""
 
     def __init__(self, folder, monkeypatch, books):
         self.log = []
@@ -565,7 +565,7 @@ def test_chapter_whose_process_is_killed_counts_as_failed():
 
 
 def test_kernel_is_of_this_interpreter_and_its_sockets_are_in_a_short_folder(checkout, monkeypatch):
-    """Whatever is called python3, and however long the path is in which temporary files are to lie."""
+    """Whatever is called python3, and however long the path of temporary files is."""
     long = checkout / ("project-scratch-" * 5)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))

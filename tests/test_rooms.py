@@ -1,4 +1,4 @@
-"""Rooms: a module imports only from its own room and from those before it; fast code stands behind one door."""
+"""Rooms: a module imports only from its own and those before it; fast code has one door."""
 
 import ast
 import subprocess
@@ -53,7 +53,7 @@ BEHIND_THE_DOOR = {"numba", "llvmlite", "triton"}
 
 
 def imported(path):
-    """Every module that a file imports, at its top or inside of a function, and whether for types only."""
+    """Every module that a file imports, at its top or in a function, and whether for types only."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

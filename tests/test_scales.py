@@ -1,4 +1,7 @@
-"""Models of all scales: what is trusted holds, and what is proven is true, however large or small their numbers are."""
+"""Models of all scales: what is trusted holds, and what is proven is true.
+
+However large or small their numbers are.
+"""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +29,7 @@ STATES = all_states(WIDTH)
 
 @dataclass(frozen=True)
 class Known:
-    """A model made of blocks of four visible units and a hidden one, with images drawn from it, and ln p of each."""
+    """A model of blocks of four visible units and a hidden one, with its images and their ln p."""
 
     rbm: RBM
     images: torch.Tensor
@@ -39,7 +42,10 @@ class Known:
 
 
 def block_log_p(weights, visible, hidden):
-    """ln p of all 16 states and ln Z of a block: sums are exact and rounded once, so that nothing is lost where large numbers cancel."""
+    """ln p of all 16 states and ln Z of a block.
+
+    Sums are exact and rounded once, so that nothing is lost where large numbers cancel.
+    """
     terms = []
     rest = []
     for v in STATES.tolist():
@@ -59,7 +65,10 @@ def block_log_p(weights, visible, hidden):
 
 
 def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
-    """Blocks with scales of their own, for weights and for biases; `constant` is the size of biases of eight more pixels, always the same."""
+    """Blocks with scales of their own, for weights and for biases.
+
+    `constant` is the size of the biases of eight more pixels, which are always the same.
+    """
     generator = seeded_generator(seed)
 
     def scale():
@@ -114,14 +123,17 @@ def cases(count, num_blocks):
 
 
 def wrong(average, truth):
-    """Whether a number is off by more than three half-widths of its interval, and by more than a hundredth."""
+    """Whether a number is off by over three half-widths of its interval, and a hundredth."""
     low, high = average.interval
     off = truth - average.mean
     return abs(off) > 0.01 + 3 * max(high - average.mean if off > 0 else average.mean - low, 0.0)
 
 
 def judged(case, **options):
-    """Whether the evaluation is trusted, after a check of everything that is said to be trusted, proven or impossible; None if it is refused."""
+    """Whether the evaluation is trusted; None if it is refused.
+
+    First everything is checked that is said to be trusted, proven or impossible.
+    """
     try:
         evaluation = evaluate(
             case.rbm, case.images, generator=seeded_generator(1), progress=False, **options
@@ -154,7 +166,7 @@ def test_exact_values_hold_at_all_scales():
 
 @pytest.mark.parametrize("part", range(4))
 def test_estimates_hold_at_all_scales(part):
-    """A hundred evaluations in all, with as many audits; those whose chains hardly move are not trusted."""
+    """A hundred evaluations with as many audits: where chains hardly move, none is trusted."""
     options = {"exact": False, "steps": 64, "tempering_steps": 5_000}
     chosen = [case for number, case in enumerate(cases(100, 12)) if number % 4 == part]
     trusted, _, _ = counted([judged(case, **options) for case in chosen])
@@ -162,7 +174,10 @@ def test_estimates_hold_at_all_scales(part):
 
 
 def test_comparisons_hold_at_all_scales():
-    """A model with its hidden units in another order is never better; one whose biases differ is better only if it is."""
+    """A model with its hidden units in another order is never better.
+
+    One whose biases differ is better only if it is.
+    """
     refused = 0
     for seed, case in enumerate(cases(100, 5)):
         rbm = case.rbm
@@ -184,7 +199,10 @@ def test_comparisons_hold_at_all_scales():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [1e2, 1e5, 1e8, 1e12, 1e17])
 def test_constant_pixels_are_evaluated_or_refused(size, dtype):
-    """Pixels that no hidden unit sees, and one that is always on, seen by all: the rest is evaluated as without them."""
+    """Pixels that no hidden unit sees, and one always on, seen by all.
+
+    The rest is evaluated as without them.
+    """
     case = known(4, 30, dtype, usual=1.0)
     width, units = case.rbm.weights.shape
     seen = torch.randn(units, generator=seeded_generator(2)).to(dtype)
@@ -212,7 +230,10 @@ def test_constant_pixels_are_evaluated_or_refused(size, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("bias", [0.0, 2e6, -2e6])
 def test_what_is_evaluated_is_the_model_itself(bias, dtype):
-    """ln Z and ln p*(v) are those of the model that is asked about, exact and estimated, with one pixel of any bias too."""
+    """ln Z and ln p*(v) are those of the model asked about, exact and estimated.
+
+    With one pixel of any bias, too.
+    """
     rbm = random_rbm(9, 6, seed=3)
     visible = rbm.visible_bias.clone()
     visible[4] += bias
@@ -307,7 +328,7 @@ def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
     ],
 )
 def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
-    """One large weight leaves no digits of the others in 16 bits; a bias is added to the others as it is."""
+    """One large weight leaves no digits of the others in 16 bits; a bias is added as it is."""
     rbm = known(4, 30, torch.float64, usual=1.0).rbm
     weights = rbm.weights.clone()
     visible = rbm.visible_bias.clone()
@@ -321,7 +342,7 @@ def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e6])
 def test_rounding_is_no_difference(scale, dtype):
-    """Hidden units in another order make the same distribution, and sums in another order other digits."""
+    """Hidden units in another order make the same distribution, with sums of other digits."""
     rbm = random_rbm(9, 6, seed=3)
     rbm = RBM(*(scale * tensor for tensor in rbm.tensors().values())).to(dtype=dtype)
     order = torch.tensor([4, 2, 0, 5, 1, 3])

@@ -1,4 +1,7 @@
-"""AIS, RAISE and ln p* in shards: the truth, on the right device, and stored shards are found; `test_store` has the rest."""
+"""AIS, RAISE and ln p* in shards: the truth, on the right device; stored ones are found.
+
+`test_store` has the rest.
+"""
 
 import math
 import subprocess
@@ -108,7 +111,7 @@ def test_reverse_shards_agree_with_raise(tmp_path):
     ids=["DBM", "DBN"],
 )
 def test_mean_of_deep_models_is_the_enumerated_one(monkeypatch, model):
-    """40 runs: the mean of p* over its exact value is 1 within 5 standard errors, for the sum over all vectors."""
+    """40 runs: for the sum over all vectors, mean p* / exact is 1 within 5 standard errors."""
     monkeypatch.setattr(log_probability_store, "_IMAGES_PER_SHARD", 5)
     v = all_states(4)
     truth = model.exact_log_unnormalized(v)

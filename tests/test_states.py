@@ -1,4 +1,4 @@
-"""States in every form that users have: bytes from `binarize`, booleans, numpy arrays, lists, another floating-point type."""
+"""States in every form that users have: bytes, booleans, arrays, lists, other float types."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""What holds for everything that is kept: computed once, whatever interrupts it, never mistaken for other work, and found by its old name."""
+"""What holds for everything that is kept: computed once, whatever interrupts it.
+
+Never mistaken for other work, and found by its old name.
+"""
 
 import json
 import pickle
@@ -68,7 +71,10 @@ def images(count):
 
 @dataclass(frozen=True)
 class Kind:
-    """A computation that is kept: `run` of a folder and `arguments`, which calls `inner` for each of its `parts`."""
+    """A computation that is kept: `run` of a folder and `arguments`.
+
+    It calls `inner` for each of its `parts`.
+    """
 
     run: Callable[..., Any]
     arguments: Mapping[str, Any]
@@ -369,7 +375,7 @@ def test_a_damaged_file_is_said(tmp_path, name):
 
 @pytest.mark.parametrize("name", RUNS | STUDIES)
 def test_a_file_of_other_work_is_not_believed(tmp_path, name):
-    """A result says what it is the result of; older files, which do not, are believed by their names."""
+    """A result says what it is the result of; older files are believed by their names."""
     kind = KINDS[name]
     result = kind(tmp_path / "own")
     kind(tmp_path / "other", **kind.changes[0])
@@ -474,7 +480,7 @@ def test_outcomes_of_chapter_17_have_their_names():
 
 
 class Backwards(Executor):
-    """Pickles what it is given, as other processes would get it; when so many tasks wait, it computes them, the last one first."""
+    """Pickles what it gets, as for other processes; computes so many waiting tasks, last first."""
 
     def __init__(self, count):
         self.count = count

@@ -1,4 +1,4 @@
-"""The study of `evaluate` on models with a known answer: is the answer right, and does the count say what happened?"""
+"""The study of `evaluate` on models of known answer: is it right, and is the count right?"""
 
 import json
 import math

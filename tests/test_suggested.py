@@ -1,4 +1,4 @@
-"""Every suggestion under "What to try" names something that the chapter has; `make try` runs them all."""
+"""Every suggestion under "What to try" names something in its chapter; `make try` runs them."""
 
 import ast
 import doctest

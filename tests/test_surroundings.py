@@ -1,4 +1,7 @@
-"""What surrounds a run changes no number and loses nothing: autocast, default devices, gradients, shared tensors, git, signals, caches."""
+"""What surrounds a run changes no number and loses nothing.
+
+Autocast, default devices, gradients, shared tensors, git, signals and caches.
+"""
 
 import copy
 import os

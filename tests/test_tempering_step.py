@@ -1,4 +1,7 @@
-"""A step of parallel tempering at once, and side by side in threads: the same bits as the three calls of a path, one after the other."""
+"""A step of parallel tempering at once, and side by side in threads.
+
+The same bits as the three calls of a path, one after the other.
+"""
 
 from dataclasses import fields
 from functools import partial

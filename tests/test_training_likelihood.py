@@ -1,4 +1,4 @@
-"""The likelihood along training: against enumeration, from archives that `rbms` wrote, and through the command."""
+"""The likelihood along training: by enumeration, from archives of `rbms`, by the command."""
 
 import csv
 import json
@@ -100,7 +100,8 @@ def test_other_models(deep):
 
 # ---- where nothing is exact
 
-#: Too many units to enumerate, and ln Z known; the images are those of the third, and the fourth is nearly the same.
+#: Too many units to enumerate, and ln Z known. The images are those of the third, and the fourth
+#: is nearly the same.
 PLANTED = [planted.block_diagonal(30, 26, 5, generator=seeded_generator(seed)) for seed in range(3)]
 LAST = PLANTED[-1]
 TWIN = RBM(LAST.rbm.weights, LAST.rbm.visible_bias, LAST.rbm.hidden_bias + 1e-4)
@@ -155,7 +156,7 @@ def test_minutes():
 
 
 def test_what_is_not_trusted_is_not_best():
-    """The second is better by many nats, but so large that what little work is done on it is not to be relied on."""
+    """The second is better by many nats, but too large for the little work done on it."""
     late = planted.block_diagonal(300, 150, 12, 2.0, generator=seeded_generator(0))
     images = late.draws(100, seeded_generator(1))
     rates = images.double().mean(0).clamp(0.01, 0.99)
@@ -288,7 +289,7 @@ FIRST_IS_NAN = np.array([math.nan] + [0.0] * (D - 1))
 
 
 def in_a_folder(folder, spoil):
-    """Three checkpoints in a folder or an archive, the last of which is spoilt; what to pass to the command, and its name."""
+    """Three checkpoints in a folder or archive, the last spoilt; what to pass, and its name."""
     if spoil == "archive":
         path = write_archive(folder / "RBM.h5", {f"{NAMES[-1]}/params/vbias": FIRST_IS_NAN})
         return path, NAMES[-1]

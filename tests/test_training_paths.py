@@ -1,4 +1,7 @@
-"""Training paths: what is looked at, and the interval that the seeds give; `test_store` has the rest."""
+"""Training paths: what is looked at, and the interval that the seeds give.
+
+`test_store` has the rest.
+"""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""Variational inference: bounds, fixed points and learning against enumeration, autograd and quadrature."""
+"""Variational inference: bounds, fixed points, learning by enumeration, autograd, quadrature."""
 
 import math
 
@@ -197,7 +197,10 @@ def test_mean_field_is_exact_for_orthogonal_columns():
 
 
 def twins(num_units, coupling):
-    """Units with the same column, and a visible vector between none and all of them: the logit is coupling (k / 2 - sum m)."""
+    """Units with the same column, and a visible vector between none and all of them.
+
+    The logit is coupling (k / 2 - sum m).
+    """
     model = BinarySparseCoding(torch.ones(1, num_units).double(), [0.0] * num_units, [coupling])
     return model, torch.tensor([[num_units / 2]]).double()
 

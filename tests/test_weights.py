@@ -183,7 +183,7 @@ def test_copies_are_one_case(different, copies):
 
 @pytest.mark.parametrize("heavy", [1.0, 4.0])
 def test_copies_and_weights(heavy):
-    """A weight on all rows is the number of independent images that each different one stands for."""
+    """A weight on all rows counts the independent images that each different one stands for."""
     model = random_rbm(60, 4, 1)
     images = torch.randint(0, 2, (6, 60), generator=seeded_generator(1))
     weights = torch.full((6,), heavy)

@@ -1,4 +1,4 @@
-"""`evaluate` and `audit` without test images: ln Z alone, and not a number that would be about images."""
+"""`evaluate` and `audit` without images: ln Z alone, and no number about images."""
 
 import math
 

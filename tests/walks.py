@@ -1,7 +1,7 @@
-"""Every annealing path to a model of the library, with all that enumeration says of it, on every backend.
+"""Every annealing path to a model of the library, on every backend.
 
-Each maker takes a backend and the size of its model, and returns a `Walk`. Tests of paths and of
-estimators run over `WALKS`.
+With all that enumeration says of it. Each maker takes a backend and the size of its model, and
+returns a `Walk`. Tests of paths and of estimators run over `WALKS`.
 """
 
 import itertools
@@ -187,7 +187,10 @@ def dbm(backend=FLOAT64, visible=4, hidden=3):
 
 
 def dbn(backend=FLOAT64, visible=4, hidden=3):
-    """So many units in the lower layer of the top RBM, and below it one or two directed layers: two for small ones."""
+    """So many units in the lower layer of the top RBM, above one or two directed layers.
+
+    Small ones have two.
+    """
     widths = (3, visible, hidden) if visible > 3 else (2, 2, visible, hidden)
     # with strong directed weights, draws of the recognition distribution would have weights whose
     # error nobody can trust
@@ -222,7 +225,8 @@ WALKS = {
     "DBN": dbn,
 }
 EVERY_WALK = pytest.mark.parametrize("make", WALKS.values(), ids=WALKS)
-#: To a model with visible units alone, between two models, and to one with two kinds of units: for estimators that take long.
+#: For estimators that take long: to a model with visible units alone, between two models, and to
+#: one with two kinds of units.
 THREE_WALKS = pytest.mark.parametrize("make", [base_rates, pair, dbm], ids=["RBM", "pair", "DBM"])
 #: Those that RAISE can walk back.
 REVERSIBLE = {name: make for name, make in WALKS.items() if make is not pair}

@@ -69,7 +69,10 @@ def new_tab(browser):
 
 @pytest.fixture(scope="session")
 def page(browser, request):
-    """A page of the book, opened once for all tests that look at it: most of their time is that of typesetting its formulas."""
+    """A page of the book, opened once for all tests that look at it.
+
+    Most of their time is that of typesetting its formulas.
+    """
     tab = open_tab(browser, 1400)
     # what unfolds would fade in, and be measured half-way
     tab.emulate_media(reduced_motion="reduce")

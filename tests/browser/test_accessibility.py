@@ -1,4 +1,7 @@
-"""axe-core on every page of the built book: nothing serious or critical, in light and dark, on a desk and on a phone."""
+"""axe-core on every page of the built book: no serious or critical violation.
+
+In light and dark mode, on a desktop and on a phone.
+"""
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -52,7 +55,8 @@ def test_structure_names_and_roles(tab, width):
     resize(tab, width)
     # what watches sizes is told of them after the next frame
     tab.evaluate(
-        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+        "new Promise(done => requestAnimationFrame("
+        "() => requestAnimationFrame(() => setTimeout(done))))"
     )
     # Most of a page's elements are what formulas are drawn with. Who listens to the page gets none
     # of it, but MathML instead.

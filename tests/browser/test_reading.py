@@ -1,4 +1,4 @@
-"""What readers do with the book from disk: search, wait, look where a figure comes from, download, print."""
+"""What readers do with the book from disk: search, wait, follow a figure, download, print."""
 
 import ast
 import json
@@ -215,7 +215,8 @@ def test_figures_stay_white_cards_in_the_dark(tab):
     switch(tab, "dark")
     dark = tab.locator("article figure img, article .cell_output img").evaluate_all(
         """images => images.filter(image => {
-            const [r, g, b, a = 1] = getComputedStyle(image).backgroundColor.match(/[\\d.]+/g).map(Number);
+            const colour = getComputedStyle(image).backgroundColor;
+            const [r, g, b, a = 1] = colour.match(/[\\d.]+/g).map(Number);
             return a < 1 || Math.min(r, g, b) < 200;
         }).map(image => image.alt)"""
     )
@@ -235,11 +236,14 @@ def test_player_is_dark_in_the_dark_and_stands_on_no_strip(new_tab, name, player
     switch(tab, "dark")
     light = tab.locator(player).first.evaluate(
         """player => {
-        const lightest = element => Math.max(...getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).slice(0, 3).map(Number));
-        const seen = element => !/, 0\\)$|transparent/.test(getComputedStyle(element).backgroundColor);
-        const found = [];
-        for (let box = player; box; box = box.parentElement) if (seen(box) && lightest(box) > 80) found.push(box.className);
-        return found;
+        const colour = element => getComputedStyle(element).backgroundColor;
+        const lightest = element =>
+            Math.max(...colour(element).match(/[\\d.]+/g).slice(0, 3).map(Number));
+        const seen = element => !/, 0\\)$|transparent/.test(colour(element));
+        const light = [];
+        for (let box = player; box; box = box.parentElement)
+            if (seen(box) && lightest(box) > 80) light.push(box.className);
+        return light;
         }"""
     )
     assert light == []

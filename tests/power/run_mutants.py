@@ -1,8 +1,9 @@
-"""Runs checks in changed copies of the library: `run_mutants.py JOBS FOLDER`, a program of its own for `test_mutation.py`.
+"""Runs checks in changed copies of the library, for `test_mutation.py`.
 
-Each copy is checked in a fork of this process, which imports what all of them need and nothing of
-the library: every check sees one library from its first import on, and the seconds that torch and
-numba take to import are spent once.
+`run_mutants.py JOBS FOLDER` is a program of its own. Each copy is checked in a fork of this
+process, which imports what all of them need and nothing of the library: every check sees one
+library from its first import on, and the seconds that torch and numba take to import are spent
+once.
 
 JOBS is a JSON list of {"file", "old", "new", "checks", "options"}. The first copy stays as it is
 and passes all checks. The others are copies of it, so that what Python and numba have compiled once
@@ -33,7 +34,7 @@ TOKEN = re.compile(rf"{NAME.pattern}|\s+|.")
 
 
 class Recorder:
-    """A plugin of pytest: what passed, what failed and with which exception, and what was warned of."""
+    """A plugin of pytest: what passed, what failed and with which exception, and the warnings."""
 
     def __init__(self):
         self.found = {"passed": [], "failed": {}, "warnings": []}

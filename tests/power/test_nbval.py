@@ -23,7 +23,10 @@ LINKED = ("data", "figures", "_toc.yml")
 
 @dataclass
 class Mutant:
-    """A change of one place, as a line of a file in which «this→that» is what changes, and what nbval shows of it."""
+    """A change of one place, and what nbval shows of it.
+
+    The place is a line of a file in which «this→that» is what changes.
+    """
 
     name: str
     chapter: str

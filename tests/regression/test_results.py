@@ -1,4 +1,4 @@
-"""The numbers of a fresh run against the committed ones, within the tolerance written beside each column.
+"""The numbers of a fresh run against the committed ones, within each column's tolerance.
 
 `make test` runs the notebooks with `PAPERLIB_FIGURES=_build/fresh` first, so that their results
 land there.
