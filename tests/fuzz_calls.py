@@ -57,19 +57,21 @@ def tables():
     """Rows of the tables of right and wrong arguments: name, function, positional, named."""
     for name, (function, *states) in CALLS.items():
         yield name, function, states, {}
-    for number, (message, function, *arguments) in enumerate(CASES):
-        named = {}
-        while isinstance(function, partial):
-            arguments = [*function.args, *arguments]
-            named = function.keywords | named
-            function = function.func
+    for number, (message, *call) in enumerate(CASES):
+        function, arguments, named = without_partials(*call)
         if str(getattr(function, "__module__", "")).startswith(ROOMS):
-            yield (
-                f"{getattr(function, '__qualname__', 'call')}, row {number}: {message}",
-                function,
-                arguments,
-                named,
-            )
+            name = getattr(function, "__qualname__", "call")
+            yield f"{name}, row {number}: {message}", function, arguments, named
+
+
+def without_partials(function, *arguments):
+    """The function itself, and its arguments by place and by name."""
+    named = {}
+    while isinstance(function, partial):
+        arguments = (*function.args, *arguments)
+        named = function.keywords | named
+        function = function.func
+    return function, list(arguments), named
 
 
 # ---- what is passed
@@ -275,12 +277,12 @@ class Session:
                 arguments = step_arguments(draw, path, method, state)
                 if "state" in arguments and draw.random() < 0.3:
                     arguments["state"] = edited(draw, path, state)
-                name = f"{type(path).__name__}.{method.__name__}"
-                result = self.call(name, method, [], arguments)
+                called = f"{type(path).__name__}.{method.__name__}"
+                result = self.call(called, method, [], arguments)
                 if method.__name__ == "tempering_steps" and result is not None:
                     moved = copy.deepcopy(state)
                     moved = edited(draw, path, moved) if draw.random() < 0.5 else moved
-                    self.call(f"{name}()", result, [moved, seeded_generator(1), 2], {})
+                    self.call(f"{called}()", result, [moved, seeded_generator(1), 2], {})
                 if type(result) is type(state):
                     state = result if can_go_on(path, result) else start
 

@@ -31,8 +31,10 @@ def test_a_number_is_told_with_its_row_its_column_and_the_digits_that_differ():
     low, high = TABLE["rows"][0]["interval_1_sigma"]
     errors = 0.0147 / ((high - low) / 2)
     assert moved(0, log_z=value + 0.0147) == [
-        f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f}"
-        f" (within 1e-6; {errors:.1f} standard errors)"
+        (
+            f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f}"
+            f" (within 1e-6; {errors:.1f} standard errors)"
+        )
     ]
     assert moved(0, log_z=value + 3e-6)[0].count(f"{value:.8f} -> ") == 1
     assert moved(0, log_z=math.inf)[0].endswith("-> inf (within 1e-6)")
@@ -169,8 +171,10 @@ def checkout(monkeypatch, tmp_path):
 
     def write(number=1.0, name="01-one"):
         sources = [
-            f"from boltzmann_companion.chapter import open_chapter\n"
-            f"chapter = open_chapter({name!r}, globals())\nnumber = {number}",
+            (
+                f"from boltzmann_companion.chapter import open_chapter\n"
+                f"chapter = open_chapter({name!r}, globals())\nnumber = {number}"
+            ),
             'chapter.check("the number is below 2", number < 2)',
             'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
             "chapter.compare()",

@@ -31,7 +31,7 @@ def command_that(raises):
         cli.main()
     """
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
     )
 
 
@@ -73,19 +73,25 @@ TORCH = "DefaultCPUAllocator: can't allocate memory: you tried to allocate {} by
         (f'RuntimeError("{TORCH.format(3 * 1024**3)}")', "the memory is not enough: 3.00 GiB more"),
         (f'RuntimeError("{TORCH.format(2**20)}")', "the memory is not enough: 1 MiB more"),
         (
-            'RuntimeError("DefaultCPUAllocator: not enough memory:'
-            ' you tried to allocate 8589934592 bytes.")',
+            (
+                'RuntimeError("DefaultCPUAllocator: not enough memory:'
+                ' you tried to allocate 8589934592 bytes.")'
+            ),
             "the memory is not enough: 8.00 GiB more",
         ),
         ("MemoryError", "the memory is not enough: more had"),
         (
-            "MemoryError('Unable to allocate 7.11 TiB for an array"
-            " with shape (1, 2) and data type float64')",
+            (
+                "MemoryError('Unable to allocate 7.11 TiB for an array"
+                " with shape (1, 2) and data type float64')"
+            ),
             "the memory is not enough: 7,280.64 GiB more",
         ),
         (
-            "__import__('torch').OutOfMemoryError('CUDA out of memory."
-            " Tried to allocate 20.50 GiB. GPU 0 has a total capacity')",
+            (
+                "__import__('torch').OutOfMemoryError('CUDA out of memory."
+                " Tried to allocate 20.50 GiB. GPU 0 has a total capacity')"
+            ),
             "the GPU's memory is not enough: 20.50 GiB more",
         ),
         ("OSError(12, 'Cannot allocate memory')", "the memory is not enough: more had"),

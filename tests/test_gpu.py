@@ -263,7 +263,7 @@ def test_a_gpu_of_paper_keeps_devices_apart(device):
         lambda: there + torch.ones(3),
         lambda: torch.rand(3, generator=seeded_generator(1, device)),
         lambda: torch.rand(3, device=device, generator=seeded_generator(1)),
-        lambda: there.numpy(),
+        there.numpy,
     ):
         with pytest.raises(RuntimeError, match=r"two devices|with a generator on|numpy"):
             mistake()
@@ -360,6 +360,6 @@ def test_training_on_a_gpu_resumes_there(device, train, tmp_path):
     file = tmp_path / "checkpoint.safetensors"
     train(VECTORS, **options, checkpoint=file)
     resumed = train(VECTORS, **options, checkpoint=file)
-    for model in (whole, resumed):
-        model = model[0] if isinstance(model, tuple) else model
+    for result in (whole, resumed):
+        model = result[0] if isinstance(result, tuple) else result
         assert model.device == device

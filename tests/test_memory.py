@@ -72,6 +72,7 @@ def peak_bytes(folder, work, *arguments):
         cwd=folder,
         capture_output=True,
         text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1])

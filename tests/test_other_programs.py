@@ -137,7 +137,7 @@ def test_every_program_that_is_promised_has_a_section():
 def test_search_leads_to_the_section_on_pytorch():
     """Main entries of the index come first in the search; the browser's test types these words."""
     before = PAGE[: PAGE.index("## PyTorch")]
-    assert re.findall(r"^```\{index\} ! single: (.*)$", before, re.M) == [
+    assert re.findall(r"^```\{index\} ! single: (.*)$", before, re.MULTILINE) == [
         "PyTorch",
         "loading weights",
     ]

@@ -136,9 +136,9 @@ def reports_of_two_runs(text: str) -> list[tuple[str, str]]:
 
 def test_a_report_is_of_one_run():
     texts = [path.read_text() for path in (ROOT / "README.md", *BOOK.glob("*.md"))]
-    for path in NOTEBOOKS:
-        texts.append(
-            "\n".join(out.get("text", "") for cell in cells_of(path) for out in cell.outputs)
-        )
+    texts += [
+        "\n".join(out.get("text", "") for cell in cells_of(path) for out in cell.outputs)
+        for path in NOTEBOOKS
+    ]
     assert [wrong for text in texts for wrong in reports_of_two_runs(text)] == []
     assert reports_of_two_runs(TWO_RUNS)

@@ -101,9 +101,10 @@ def run_snippets(names):
     snippets = blocks("python", PAGE)
     assert all("\n".join(snippets).count(long) == 1 for long in SMALLER)
     for snippet in snippets:
+        code = snippet
         for long, short in SMALLER.items():
-            snippet = snippet.replace(long, short)
-        exec(compile(snippet, "your-own-rbm.md", "exec"), names)
+            code = code.replace(long, short)
+        exec(compile(code, "your-own-rbm.md", "exec"), names)
 
 
 @pytest.mark.parametrize(

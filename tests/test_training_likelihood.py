@@ -173,7 +173,8 @@ def test_few_get_the_rest_of_the_time(monkeypatch):
     """The highest averages first, of however many that could be best."""
     monkeypatch.setattr(training, "_MOST_AGAIN", 1)
     evaluation = estimated([TWIN, LAST.rbm], steps=None, tempering_steps=None, minutes=0.03)
-    assert sorted(efforts(evaluation))[0] < sorted(efforts(evaluation))[1]
+    fewer, more = sorted(efforts(evaluation))
+    assert fewer < more
 
 
 # ---- interruptions

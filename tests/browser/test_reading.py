@@ -162,7 +162,11 @@ def test_figures_and_tables_lead_to_their_records(tab):
     lines = tab.locator("article small:has(a.record)").evaluate_all(
         "all => all.map(line => [line.querySelector('a').href, line.innerText])"
     )
-    shown = [cell for cell in notebook.cells if re.search(r"^chapter\.stored\(", cell.source, re.M)]
+    shown = [
+        cell
+        for cell in notebook.cells
+        if re.search(r"^chapter\.stored\(", cell.source, re.MULTILINE)
+    ]
     assert lines or not (saved or shown)
     for address, text in lines:
         # the page of a record has its file beside it

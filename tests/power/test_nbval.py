@@ -190,7 +190,9 @@ def nbval(folder, chapter):
     [path] = (folder / "book").glob(f"{chapter}-*.ipynb")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-x", "-vv"]
     command += ["--nbval-lax", "--nbval-current-env", str(path)]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.chapter}: {mutant.name}")
