@@ -141,7 +141,8 @@ def on_a_gpu(inputs):
 
     What the kernel of triton draws, `test_gpu.py` compares with Philox.
     """
-    rbm, other = inputs.rbm(40, 30, 0.3), inputs.rbm(40, 10, 0.3)
+    rbm = inputs.rbm(40, 30, 0.3)
+    other = inputs.rbm(40, 10, 0.3)
     matrix = inputs.tensor(140, 20)
     offset = inputs.tensor(20)
     paths = {"base rates": BaseRatePath(rbm, inputs.tensor(40)), "pair": RBMPairPath(other, rbm)}

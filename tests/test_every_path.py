@@ -175,7 +175,8 @@ def test_chosen_and_joined_chains_go_on_as_they_would_have(make, backend):
         path.transition(each, betas[order], backend.generator(2)) for each in (joined, fresh)
     )
     assert torch.equal(path.units(one), path.units(other))
-    log_f, expected = path.log_f(joined, betas[order]), path.log_f(state, betas)[order]
+    log_f = path.log_f(joined, betas[order])
+    expected = path.log_f(state, betas)[order]
     torch.testing.assert_close(log_f, expected, rtol=0, atol=walk.tolerance)
 
 
@@ -209,7 +210,9 @@ def test_a_path_travels(make, backend):
 
 @EVERY_WALK
 def test_what_is_no_state_and_no_beta_is_refused(make):
-    path, state, plain = make().path, make().state(), base_rates().state()
+    path = make().path
+    state = make().state()
+    plain = base_rates().state()
     # of a path of the same kind with fewer units, and of another kind with as many
     others = [make(FLOAT64, 3, 2).state(), plain if type(plain) is not type(state) else "warm"]
     width = path.units(state).shape[1]

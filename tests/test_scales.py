@@ -83,11 +83,9 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
     for _ in range(num_blocks):
         is_usual = torch.rand((), generator=generator) < usual
         weight_scale, bias_scale = (2.0, 1.0) if is_usual else (scale(), scale())
-        weights, visible, hidden = (
-            weight_scale * normal(WIDTH),
-            bias_scale * normal(WIDTH),
-            bias_scale * normal(1),
-        )
+        weights = weight_scale * normal(WIDTH)
+        visible = bias_scale * normal(WIDTH)
+        hidden = bias_scale * normal(1)
         if seed % 2:  # centred: each unit is on half of the time when the others are
             visible = visible - weights / 2
             hidden = hidden - weights.sum(0, keepdim=True) / 2

@@ -54,10 +54,8 @@ def test_audit_and_compare_weigh_too():
     claim = (SMALL.log_unnormalized(REPEATED) - log_z(SMALL)).mean().item()
     checked = audit(SMALL, ROWS, weights=WEIGHTS, claimed_log_prob=claim)
     assert checked.claimed_log_z == pytest.approx(log_z(SMALL), abs=1e-9)
-    weighted, repeated = (
-        compare(SMALL, OTHER, ROWS, weights=WEIGHTS),
-        compare(SMALL, OTHER, REPEATED),
-    )
+    weighted = compare(SMALL, OTHER, ROWS, weights=WEIGHTS)
+    repeated = compare(SMALL, OTHER, REPEATED)
     assert weighted.wins == pytest.approx(repeated.wins, abs=1e-12)
     assert_same_average(weighted.difference, repeated.difference)
 
