@@ -15,9 +15,8 @@ INFINITY = math.inf
 def two_gaussians(count_0, count_1, seed, shift=1.5, truth=0.7):
     """f_0 = N(0, 1) and f_1 = e^truth N(shift, 1): ln f_1 / f_0 at draws of both."""
     generator = seeded_generator(seed)
-    x, y = (
-        torch.randn(count, dtype=torch.float64, generator=generator) for count in (count_0, count_1)
-    )
+    x = torch.randn(count_0, dtype=torch.float64, generator=generator)
+    y = torch.randn(count_1, dtype=torch.float64, generator=generator)
     log_ratio = [truth + shift * draws - shift**2 / 2 for draws in (x, y + shift)]
     return log_ratio[0], -log_ratio[1]
 

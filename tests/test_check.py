@@ -56,7 +56,9 @@ def test_an_interval_and_a_name_are_told_whole():
 
 
 def test_other_columns_are_named():
-    name, median, medain = ({"label": key, "tolerance": 0} for key in ("name", "median", "medain"))
+    name = {"label": "name", "tolerance": 0}
+    median = {"label": "median", "tolerance": 0}
+    medain = {"label": "medain", "tolerance": 0}
     old = {"columns": {"name": name, "median": median}, "rows": []}
     new = {"columns": {"name": name | {"tolerance": 1}, "medain": medain}, "rows": []}
     assert differences(old, new) == ["columns differ: without median, with medain, another name"]

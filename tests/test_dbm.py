@@ -26,7 +26,9 @@ BIAS = torch.tensor([0.5, -1.0, 0.3], dtype=torch.float64)
 
 def negative_energies(dbm):
     """-E for every state: [2^D, 2^M1, 2^M2], written down from the definition."""
-    v, h1, h2 = (all_states(n) for n in (dbm.num_visible, dbm.num_hidden_1, dbm.num_hidden_2))
+    v = all_states(dbm.num_visible)
+    h1 = all_states(dbm.num_hidden_1)
+    h2 = all_states(dbm.num_hidden_2)
     return (
         torch.einsum("ai,ij,bj->ab", v, dbm.weights_1, h1)[:, :, None]
         + torch.einsum("bj,jk,ck->bc", h1, dbm.weights_2, h2)[None]

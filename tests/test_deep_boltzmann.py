@@ -65,16 +65,11 @@ def test_first_updates_are_mean_field_minus_chains():
     recipe = replace(RECIPE, epochs=1)
     result = train(recipe, seed=3)
     dbm = pretrain_dbm(DATA, recipe, 3, dtype=torch.float64, progress=False)
-    w1, w2, b, a1, a2 = (
-        t.clone()
-        for t in (
-            dbm.weights_1,
-            dbm.weights_2,
-            dbm.visible_bias,
-            dbm.hidden_bias_1,
-            dbm.hidden_bias_2,
-        )
-    )
+    w1 = dbm.weights_1.clone()
+    w2 = dbm.weights_2.clone()
+    b = dbm.visible_bias.clone()
+    a1 = dbm.hidden_bias_1.clone()
+    a2 = dbm.hidden_bias_2.clone()
     generator = seeded_generator(5)
 
     def draw(p):

@@ -20,10 +20,9 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-PROJECT, TOOL, COMPANION = (
-    tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
-    for folder in ("", "likelihood", "book/companion")
-)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+TOOL = tomllib.loads((ROOT / "likelihood" / "pyproject.toml").read_text())["project"]
+COMPANION = tomllib.loads((ROOT / "book/companion" / "pyproject.toml").read_text())["project"]
 # What make, conda and the workflow install, with all extras.
 INSTALLED = ((".", PROJECT), ("./likelihood", TOOL), ("./book/companion", COMPANION))
 OWN = ("paperlib", "boltzmann_likelihood", "boltzmann_companion", "benchmarks")
@@ -289,7 +288,8 @@ def test_conda_environment_is_what_the_book_needs_with_the_same_bounds():
     assert set(last["pip"]) == NOT_ON_CONDA_FORGE | installed
 
 
-FIRST, LAST = (int(declared_pythons()[end].partition(".")[2]) for end in (0, -1))
+FIRST = int(declared_pythons()[0].partition(".")[2])
+LAST = int(declared_pythons()[-1].partition(".")[2])
 
 
 @pytest.mark.parametrize(

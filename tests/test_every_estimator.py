@@ -29,10 +29,8 @@ from paperlib.numerics import seeded_generator
 # Few: each step divides the chains and joins them again.
 BETAS = uniform_betas(6)
 # So wide, and so many chains, that there are several blocks of them.
-DOUBLE, SINGLE = (
-    BaseRatePath(random_rbm(150, 140, 1, scale=0.3, dtype=dtype))
-    for dtype in (torch.float64, torch.float32)
-)
+DOUBLE = BaseRatePath(random_rbm(150, 140, 1, scale=0.3, dtype=torch.float64))
+SINGLE = BaseRatePath(random_rbm(150, 140, 1, scale=0.3, dtype=torch.float32))
 V = draw_bits(torch.full((7, 150), 0.5), seeded_generator(0))
 SMALL = random_rbm(5, 4, 1)
 

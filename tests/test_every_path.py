@@ -171,9 +171,8 @@ def test_chosen_and_joined_chains_go_on_as_they_would_have(make, backend):
     order = torch.cat([torch.arange(len(walk.states)), torch.tensor([3, 3, 0])]).to(path.device)
     assert torch.equal(path.units(joined), path.units(state)[order])
     fresh = path.state_at(path.units(joined))
-    one, other = (
-        path.transition(each, betas[order], backend.generator(2)) for each in (joined, fresh)
-    )
+    one = path.transition(joined, betas[order], backend.generator(2))
+    other = path.transition(fresh, betas[order], backend.generator(2))
     assert torch.equal(path.units(one), path.units(other))
     log_f = path.log_f(joined, betas[order])
     expected = path.log_f(state, betas)[order]

@@ -27,7 +27,8 @@ def share_held(numbers, truth, quantile=None):
     for each in numbers:
         low, high = each.interval(0.95)
         if quantile is not None:
-            low, high = (each.value + sign * quantile * each.std_error for sign in (-1, 1))
+            low = each.value - quantile * each.std_error
+            high = each.value + quantile * each.std_error
         held += low <= truth <= high
     return held / len(numbers)
 

@@ -155,7 +155,8 @@ def test_bernoulli_draws_have_no_gradient():
 def test_draws_do_not_depend_on_how_the_tensor_lies_in_memory():
     logits = torch.randn(30, 50, generator=seeded_generator(0))
     strided = torch.cat([logits, logits], 1)[:, :50]
-    first, second = (draw_bits_of_logits(x, seeded_generator(5)) for x in (logits, strided))
+    first = draw_bits_of_logits(logits, seeded_generator(5))
+    second = draw_bits_of_logits(strided, seeded_generator(5))
     assert torch.equal(first, second)
 
 

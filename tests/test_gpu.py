@@ -302,7 +302,8 @@ CD = ContrastiveDivergence(5, 2, batch_size=10)
 
 def models(device):
     """A small model of each kind."""
-    rbm, upper = (random_rbm(*shape, dtype=torch.float32) for shape in ((12, 5, 1), (5, 6, 2)))
+    rbm = random_rbm(12, 5, 1, dtype=torch.float32)
+    upper = random_rbm(5, 6, 2, dtype=torch.float32)
     dbm = DBM(rbm.weights, upper.weights, *(torch.zeros(count) for count in (12, 5, 6)))
     return [model.to(device) for model in (rbm, dbm, DBN([rbm, upper]))]
 

@@ -22,7 +22,8 @@ from boltzmann_likelihood.files import read_model
 from paperlib.estimators import exact_log_z
 from paperlib.storage import repository_root
 
-BOOK, FIGURES = (repository_root() / name for name in ("book", "figures"))
+BOOK = repository_root() / "book"
+FIGURES = repository_root() / "figures"
 PAGE = (BOOK / "from-other-programs.md").read_text()
 REPORT = (BOOK / "how-to-report.md").read_text()
 D = 8

@@ -46,9 +46,9 @@ def markdown(page: str) -> str:
 def share_of_few_on(beta: float) -> float:
     """Of hidden states with at most one unit on, along mnistPCD-20's path from uniform pixels."""
     rbm = RBM.load(model_path("mnist-pcd-20"))
-    weights, visible, hidden = (
-        beta * part.double() for part in (rbm.weights, rbm.visible_bias, rbm.hidden_bias)
-    )
+    weights = beta * rbm.weights.double()
+    visible = beta * rbm.visible_bias.double()
+    hidden = beta * rbm.hidden_bias.double()
     few = torch.cat([torch.zeros(1, len(hidden)), torch.eye(len(hidden))]).double()
     inside = torch.nn.functional.softplus(visible + few @ weights.T).sum(1)
     log_share = (few @ hidden + inside).logsumexp(0) - exact_log_z(RBM(weights, visible, hidden))

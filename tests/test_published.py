@@ -161,7 +161,8 @@ def sigma_ranges(low: float, high: float, factor: int) -> list[tuple[float, floa
 
 @pytest.mark.parametrize("row", DBNS)
 def test_train_and_test_bounds_share_the_partition_function(row):
-    test, train = (BY_ID[f"sm2008/table-2/{s}-{row}/ais-error"] for s in ("test", "train"))
+    test = BY_ID[f"sm2008/table-2/test-{row}/ais-error"]
+    train = BY_ID[f"sm2008/table-2/train-{row}/ais-error"]
     assert test.interval == train.interval
 
 

@@ -21,7 +21,9 @@ def test_data_from_the_model_lie_between_raise_and_ais():
     states, _ = walk.path.begin_reverse(
         V, uniform_betas(2).tolist(), seeded_generator(0), lambda _: None
     )
-    f0, f1, f2 = (walk.path.log_f(states, beta) for beta in (0.0, 0.5, 1.0))
+    f0 = walk.path.log_f(states, 0.0)
+    f1 = walk.path.log_f(states, 0.5)
+    f2 = walk.path.log_f(states, 1.0)
     first = walk.kernel(0.5)
     second = walk.kernel(1.0)
     target = f2.softmax(0)

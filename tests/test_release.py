@@ -13,10 +13,9 @@ from boltzmann_likelihood import provenance
 
 ROOT = Path(__file__).parents[1]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-PROJECT, TOOL, COMPANION = (
-    tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
-    for folder in ("", "likelihood", "book/companion")
-)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+TOOL = tomllib.loads((ROOT / "likelihood" / "pyproject.toml").read_text())
+COMPANION = tomllib.loads((ROOT / "book/companion" / "pyproject.toml").read_text())
 
 
 # ---- the version
@@ -87,9 +86,8 @@ def test_the_page_cites_as_readme_does():
 
 def addresses(root):
     """Where the repository is, by each file that a program or a reader takes the address from."""
-    config, citation = (
-        yaml.safe_load((root / name).read_text()) for name in ("_config.yml", "CITATION.cff")
-    )
+    config = yaml.safe_load((root / "_config.yml").read_text())
+    citation = yaml.safe_load((root / "CITATION.cff").read_text())
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     url = re.search(r"^  url +=\s*\{(.*)\},$", (root / "README.md").read_text(), re.MULTILINE)
     return {

@@ -11,10 +11,9 @@ import boltzmann_companion
 import boltzmann_likelihood
 import paperlib
 
-LIBRARY, TOOL, COMPANION = (
-    Path(package.__file__).parent
-    for package in (paperlib, boltzmann_likelihood, boltzmann_companion)
-)
+LIBRARY = Path(paperlib.__file__).parent
+TOOL = Path(boltzmann_likelihood.__file__).parent
+COMPANION = Path(boltzmann_companion.__file__).parent
 # In the order in which they may import each other; `architecture` in the book draws it. Above the
 # library stands the tool, and above both the companion: installed or not, nothing below may import
 # them, inside a function either.

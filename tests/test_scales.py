@@ -100,7 +100,8 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
         log_p = log_p + block_p[drawn]
         log_z = [*log_z, block_z]
     weights = torch.block_diag(*(block[0][:, None] for block in blocks))
-    visible, hidden = (torch.cat([block[n] for block in blocks]) for n in (1, 2))
+    visible = torch.cat([block[1] for block in blocks])
+    hidden = torch.cat([block[2] for block in blocks])
     if constant:
         bias = (constant * (1 + torch.rand(8, generator=generator).double())).to(dtype).double()
         bias[::2] *= -1

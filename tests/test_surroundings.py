@@ -33,7 +33,9 @@ from paperlib.models import DBM, DBN, RBM, BernoulliMixture
 from paperlib.numerics import seeded_generator
 
 NUMBERS = np.random.default_rng(0)
-W, B, A = (NUMBERS.normal(0, 0.3, shape).astype("f") for shape in ((40, 30), 40, 30))
+W = NUMBERS.normal(0, 0.3, (40, 30)).astype("f")
+B = NUMBERS.normal(0, 0.3, 40).astype("f")
+A = NUMBERS.normal(0, 0.3, 30).astype("f")
 ROWS = NUMBERS.integers(0, 2, (20, 40))
 
 

@@ -205,7 +205,8 @@ def test_an_interrupted_estimate_does_not_replace_a_finished_one(monkeypatch):
     [done] = [number for number, steps in enumerate(efforts(evaluation)) if steps == STEPS]
     assert sorted(efforts(evaluation)) == [STEPS // 16] * 3 + [STEPS]
     for number in (0, 1, done):
-        one, other = (run.checkpoints[number].evaluation for run in (evaluation, whole()))
+        one = evaluation.checkpoints[number].evaluation
+        other = whole().checkpoints[number].evaluation
         assert one.average == other.average
 
 

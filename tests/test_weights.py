@@ -74,10 +74,10 @@ def test_bracket_with_every_row_chosen():
     )
     values = torch.randn(len(log_p), generator=seeded_generator(4)).double()
     chains = values[:, None].expand(-1, 2)
-    ends, ends_of_one_chain = (
-        bracket(log_p, range(len(log_p)), above, ReverseEstimate(below), weights)
-        for below in (chains, values[:, None])
-    )
+    every_row = range(len(log_p))
+    ends = bracket(log_p, every_row, above, ReverseEstimate(chains), weights)
+    one_chain = ReverseEstimate(values[:, None])
+    ends_of_one_chain = bracket(log_p, every_row, above, one_chain, weights)
     assert ends.upper == pytest.approx(np.average(log_p, weights=weights) - log_z(SMALL), abs=1e-9)
     assert ends.lower.mean == pytest.approx(np.average(values, weights=weights), abs=1e-9)
     assert ends.lower.test_set_std_error == ends_of_one_chain.lower.choice_std_error == 0
