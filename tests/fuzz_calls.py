@@ -1,7 +1,7 @@
-"""Random calls in a process of their own.
+"""Random calls in a process of their own: `python tests/fuzz_calls.py LOG`.
 
-Those of the tables of tests, with one argument exchanged, and walks in which states are edited.
-python tests/fuzz_calls.py LOG
+They are those of the tables of tests, with one argument exchanged, and walks in which states are
+edited.
 
 Run by tests/test_no_crash.py. Before each call its name goes to the file LOG, so that a crash names
 it. The last line of the output is JSON: how many calls there were, and what they raised beside
@@ -245,8 +245,12 @@ class Session:
                 "/paperlib/kernels/" in frame.filename and frame.name != "take" for frame in frames
             )
             # what numba says
-            beyond = str(error) == "index is out of bounds"
-            place = "out of bounds" if beyond else "in kernels" if in_kernels else "elsewhere"
+            if str(error) == "index is out of bounds":
+                place = "out of bounds"
+            elif in_kernels:
+                place = "in kernels"
+            else:
+                place = "elsewhere"
             self.outcomes["other"] += 1
             self.examples.setdefault(
                 f"{place}, {type(error).__name__}: {name}", f"{what}: {str(error)[:200]}"

@@ -151,8 +151,7 @@ def on_a_gpu(inputs):
         product = binary_product(matrix, matrix.abs().max())
         sums = product(vectors(140).bool(), 0.7, offset)[:, :7]
         results = {"products GPU": sums.flatten().tolist()}
-        # What their rounding changes is less than the last digits of float32, in which processors
-        # differ.
+        # Their rounding changes less than the last digits of float32, in which processors differ.
         rounding = (product.matrix - matrix)[:, :7].double() * 2**24
         results["rounding GPU"] = rounding[:10].flatten().tolist()
         with on_a_gpu_of_paper(patch) as device:

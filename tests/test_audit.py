@@ -275,8 +275,7 @@ def test_error_of_both_log_z_counts():
         evaluation.known_log_z.std_error for evaluation in (comparison.first, comparison.second)
     ]
     low, high = comparison.difference.interval
-    # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of
-    # freedom
+    # both differ by their errors only: at 95 %, with at least a few degrees of freedom
     assert 1.9 * math.hypot(*errors) < (high - low) / 2 < 13 * math.hypot(*errors)
     assert low < 0 < high
     assert (comparison.verdict, comparison.wins) == ("no difference shown", None)

@@ -57,8 +57,7 @@ def test_the_root_is_that_of_the_equation_for_any_numbers():
         shift = roots + math.log(counts[0] / counts[1])
         left = torch.sigmoid(lower - shift).sum(1)
         right = torch.sigmoid(shift - upper).sum(1)
-        # Far from all draws the slope is tiny, and one side of the equation is as large as the
-        # other one.
+        # Far from all draws the slope is tiny, and both sides are equally large.
         torch.testing.assert_close(left, right, rtol=1e-6, atol=1e-12)
 
 

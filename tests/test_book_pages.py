@@ -319,8 +319,7 @@ _ASK_FOR_LN_Z = {"longest_log_z", "known_models"}
 @EACH_NOTEBOOK
 def test_notebook_names_the_chapters_whose_records_it_reads(path):
     nodes = nodes_of(path)
-    # Wherever a chapter mentions a record, be it by way of a variable, its name is a string in a
-    # cell.
+    # If a chapter mentions a record, even through a variable, its name is a string in a cell.
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     if any(isinstance(node, ast.Name) and node.id == "conclusion_rows" for node in nodes):
         # The report reads whatever answers a published number or tries a conclusion.

@@ -148,8 +148,8 @@ def test_figures_of_the_documentation(count, spread, documented):
     generator = seeded_generator(11)
     normal = torch.randn(300, count, generator=generator, dtype=torch.float64)
     missing = -_lower_bounds(spread * normal - spread**2 / 2, _log_threshold(0.99))
-    # of a median: 1.25 standard deviations over the root of their number, four times, and a digit
-    # of rounding
+    # four errors of a median, 1.25 standard deviations over the root of their number, and
+    # a digit of rounding
     assert missing.median().item() == pytest.approx(
         documented, abs=4 * 1.25 * missing.std().item() / math.sqrt(300) + 0.005
     )

@@ -49,26 +49,31 @@ def others(names):
     one_cell = itertools.product(columns, range(most))
     places = itertools.chain([(None, None)], ((key, None) for key in columns), one_cell)
     for (column, row), change in itertools.product(places, CHANGES):
-        yield {
-            name: [
-                {
-                    key: changed(value, change)
-                    if column in (None, key) and row in (None, number)
-                    else value
-                    for key, value in each.items()
-                }
-                for number, each in enumerate(table)
-            ]
-            for name, table in rows.items()
-        }
+        yield {name: changed_rows(table, column, row, change) for name, table in rows.items()}
     for shift in range(1, most):
-        yield {
-            name: [
-                table[(number + shift) % len(table)] | {"model": each.get("model")}
-                for number, each in enumerate(table)
-            ]
-            for name, table in rows.items()
+        yield {name: shifted_rows(table, shift) for name, table in rows.items()}
+
+
+def changed_rows(table, column, row, change):
+    """The rows with a change in this column and row; None stands for all of them."""
+
+    def changed_row(number, values):
+        if row not in (None, number):
+            return dict(values)
+        return {
+            key: changed(value, change) if column in (None, key) else value
+            for key, value in values.items()
         }
+
+    return [changed_row(number, values) for number, values in enumerate(table)]
+
+
+def shifted_rows(table, shift):
+    """Each model with the values of the model so many rows below."""
+    return [
+        table[(number + shift) % len(table)] | {"model": values.get("model")}
+        for number, values in enumerate(table)
+    ]
 
 
 def changed(value, change):

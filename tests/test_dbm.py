@@ -90,12 +90,10 @@ def test_importance_sampling_of_the_posterior():
     truth = negative_energies(DBM_).logsumexp((1, 2))
     count = 200_000
     estimate = DBM_.log_unnormalized(V, count, seeded_generator(1))
-    # weights of a factorial proposal on four states of h2 vary little: 2e-3 is four standard errors
-    # and more
+    # weights of a factorial proposal on four states of h2 vary little: 2e-3 is over four errors
     torch.testing.assert_close(estimate, truth, rtol=0, atol=5e-3)
     assert (DBM_.log_unnormalized_bound(V) <= estimate + 5e-3).all()
-    # the logarithm of a single weight is too low on average, by the divergence from the proposal to
-    # the posterior
+    # the log of a single weight is too low on average, by the divergence to the posterior
     singles = DBM_.log_unnormalized(V.repeat_interleave(5_000, 0), 1, seeded_generator(2)).view(
         8, -1
     )

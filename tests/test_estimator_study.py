@@ -70,8 +70,7 @@ def test_base_rates_of_the_trap_do_not_show_the_mode():
     towards = trap.rbm.weights[:, -1]
     fixed = towards != 0
     rates = torch.sigmoid(trap.start_bias)
-    # Of units that the mode holds at one value nearly always, half have base rates on the other
-    # side.
+    # Of units that the mode nearly always holds at one value, half have other base rates.
     on_its_side = ((rates > 0.5) == (towards > 0))[fixed].double().mean().item()
     assert on_its_side < 0.8
 

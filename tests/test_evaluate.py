@@ -274,8 +274,7 @@ def with_raise(sound, short, lost=0.0):
 HALF = [0.5] * 5 + [7.5] * 5
 NONE_MISSED = (ModeCheck(0.0, 0.0, 0.0),)
 MISSED = ModeCheck(1.0, 0.7, 1.5)
-# By how much for each image, what runs from images find, how much is explained, and the verdict on
-# it.
+# By how much for each image, what runs from images find, how much is explained, the verdict.
 FALLS_SHORT = {
     "for all alike": (
         4.0,
@@ -578,8 +577,7 @@ def run_with(log_weights, num_steps=100):
     return annealed(log_weights, -annealed(log_weights, 0.0).ais.log_z, num_steps)
 
 
-# Chains that agree, chains of which one or three hold nearly everything, and what is said of the
-# runs.
+# Chains that agree, or of which one or three hold nearly everything; what is said of the runs.
 EVEN = [0.0] * 50
 ONE = [10.0] + [0.0] * 49
 THREE = [10.0 - math.log(3)] * 3 + [0.0] * 47

@@ -305,10 +305,9 @@ def test_weights_of_ais_have_them_on_every_backend(make, backend):
 
 @EVERY_WALK_BACK
 def test_every_draw_of_raise_makes_up_the_annealing_model(make, backend, monkeypatch):
-    """Two steps, all that can be drawn in them: E[w] of the code is p_ann, exactly.
+    """Over all that can be drawn in two steps, E[w] of the code is p_ann, a distribution, exactly.
 
-    It is a distribution. It is that of what the path really walks. The models themselves do not
-    come in.
+    It is that of what the path really walks. The models themselves do not come in.
     """
     walk = make(backend, 3, 2)
     bits = walk.begin_bits(2) + 2 * walk.step_bits

@@ -301,8 +301,7 @@ def test_examples_are_short(name, elsewhere, allowed):
     assert len(lines) + elsewhere <= allowed
 
 
-# Each example's file, and the room, the file elsewhere and the name that it would have in the
-# library.
+# Each example's file, with the room, the other file and the name it would have in the library.
 HOMES = {
     EXAMPLES / "ising_ring_path.py": ("annealing", "__init__.py", "IsingRingPath"),
     Path(smc_module.__file__): ("estimators", "__init__.py", "annealed_smc"),

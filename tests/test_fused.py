@@ -170,8 +170,7 @@ def test_softplus_increment(columns, beta_from, beta_to):
     result = softplus_increment(x, beta_from, beta_to)
     expected = softplus_increment(x.double(), beta_from, beta_to)
     assert result.dtype == torch.float64
-    # relative to the sum of the terms' magnitudes: float32 rounds each of them, and the betas, by
-    # 1e-7
+    # relative to the sum of the terms' magnitudes, which float32 rounds by 1e-7, as the betas
     terms = abs(beta_to - beta_from) * x.double().abs().sum(1)
     assert ((result - expected).abs() <= 5e-7 * terms).all()
 
@@ -179,8 +178,7 @@ def test_softplus_increment(columns, beta_from, beta_to):
 def test_softplus_increment_with_other_betas_for_each_row():
     lower = torch.tensor([0.0, 0.3, 0.9])
     step = torch.tensor([1.0, 0.01, 0.1])
-    # more units than go into the logarithm of one product, and inputs beyond the range of the
-    # exponential
+    # more units than one product's logarithm takes, and inputs beyond the exponential's range
     for x in (torch.linspace(-20, 20, 3 * 70), torch.linspace(-300, 300, 3 * 600)):
         rows = x.view(3, -1)
         out = np.empty(3)

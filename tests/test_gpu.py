@@ -173,8 +173,7 @@ def test_draws_of_a_gpu_have_a_stream_of_philox_for_each_chain(tmp_path):
         for chain, unit in itertools.product(*map(range, logits.shape)):
             part, place = divmod(unit, quarter)
             numbers = philox((place, chain, 0, 0), key % 2**32, key // 2**32)
-            # a draw may differ only where the number falls within float32's rounding of the
-            # probability
+            # a draw may differ only where the number is within rounding of the probability
             distance = probabilities[chain, unit].item() - numbers[part] / 2**32
             assert bits[chain, unit] == (distance > 0) or abs(distance) < 1e-6
 

@@ -43,8 +43,7 @@ raise_log_prob(path, v, uniform_betas(1), 1, torch.Generator().manual_seed(0), p
 """
 
 
-# The bound alone takes as long as a test may; the parts of an evaluation that need most memory are
-# these.
+# The bound alone takes as long as a test may. These parts of an evaluation need most memory.
 BOUND = """
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound

@@ -81,8 +81,7 @@ def by_hand(grey, labels):
     for place, image in enumerate(order):
         minibatch, row = divmod(place, 100)
         for pixel in range(pixels):
-            # column-major: the row within the minibatch runs fastest, then the pixel, then the
-            # minibatch
+            # column-major: first the row within the minibatch, then the pixel, then the minibatch
             number = uniform[row + 100 * (pixel + pixels * minibatch)]
             binary[place, pixel] = int(float(grey[image, pixel]) > number)
     return order, binary

@@ -126,8 +126,7 @@ def test_random_files(tmp_path, seed):
     shape = [(), (visible,), (visible, hidden)][rng.integers(3)]
     if spoilt or rng.random() < 0.5:
         arrays[extra] = rng.normal(size=shape)
-        # A number is no parameter, and spoils a model only if it says that the arrays are not all
-        # of it.
+        # A number is no parameter, and matters only if it says that the model has other parts.
         number = shape == () and extra not in ("sigma", "log_std_features", "temperature")
         # As a tensor beside the others it is one, and refused unless its name is known.
         a_tensor = write in (as_torch, as_safetensors)

@@ -33,8 +33,7 @@ from paperlib import storage
 from paperlib.models import RBM
 
 ROOT = Path(__file__).parents[1]
-# What reads all that a wheel must bring along: published numbers, models and records. It takes
-# seconds.
+# It reads all that a wheel must bring along: published numbers, models and records.
 CHAPTER = "13-reproduction-report"
 
 

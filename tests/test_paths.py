@@ -18,8 +18,7 @@ from paperlib.kernels import products
 from paperlib.kernels.capability import multiplies_integers
 from paperlib.numerics import seeded_generator
 
-# Narrow and wide: below and above the width at which sums are brought up to date instead of taken
-# anew.
+# Narrow and wide: below and above the width from which sums are brought up to date.
 SIZES = {"narrow": (40, 12), "wide": (150, 140)}
 
 
@@ -73,8 +72,7 @@ def test_editing_units_that_were_given_changes_no_state_and_no_later_one(backend
     before = state.v.clone()
     v[:, :3] = ~v[:, :3]
     assert torch.equal(state.v, before)
-    # also if the state's own units are edited, the next product is that of the units that it is
-    # given
+    # even if the state's own units are edited, the next product is that of the units passed
     state.v[:, :2] = ~state.v[:, :2]
     after = path.state_at(state.v, state)
     assert torch.equal(after.hidden_input, path.state_at(state.v).hidden_input)

@@ -184,8 +184,7 @@ def test_low_rank_at_full_size_moves_as_it_must():
     other, less = flipped(first.rbm, units)
     turned = u.clone()
     turned[units] *= -1
-    # The same model from other factors, with a hidden unit more that sees nothing, in another
-    # order.
+    # The same model from other factors, in another order, and with a hidden unit without weights.
     order = torch.randperm(784, generator=generator)
     wider = torch.cat([w, torch.zeros(1, 2, dtype=torch.float64)])
     second = planted.from_factors(

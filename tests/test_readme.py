@@ -69,8 +69,7 @@ def test_bibtex_says_what_the_citation_says():
 # ---- the page on your own RBM
 
 
-# The schedules that take minutes, and what stands in for them here. All else is run as it is
-# printed.
+# The schedules that take minutes, and what replaces them here. All else is run as printed.
 SMALLER = {
     "salakhutdinov_murray_betas()": "uniform_betas(100)",
     "uniform_betas(10_000)": "uniform_betas(100)",

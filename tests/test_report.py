@@ -120,8 +120,7 @@ THREE = "interval_3_sigma"
         # the middles of two intervals of one sigma, 0.3 and 0.4: 3 times 0.5
         ((1.0, 1.6), {ONE: [2.4, 3.2]}, "agrees"),
         ((1.0, 1.6), {ONE: [2.5, 3.3]}, "differs"),
-        # of three sigma, 0.1 and 0.4 / 3: they overlap, and are three standard errors apart
-        # nevertheless
+        # of three sigma, 0.1 and 0.4 / 3: they overlap, although three standard errors apart
         ((1.0, 1.6), {THREE: [1.4, 2.2]}, "agrees"),
         ((1.0, 1.6), {THREE: [1.5, 2.3]}, "differs"),
         ((1.0, 1.6), {THREE: ["-inf", 2.3]}, ""),

@@ -102,8 +102,7 @@ def test_weights_that_are_rounded_alike_walk_in_float64(kind, flipped):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_trusted_is_right(kind, seed):
-    # Rounded, the phase with many units on has next to nothing of its mass: ln Z is too low by ln
-    # 2.
+    # Rounded, the phase with many units on has hardly any mass: ln Z is too low by ln 2.
     model = Alike(KINDS[kind], flipped=seed == 4)
     generator = seeded_generator(seed)
     images = model.draw(600, generator)

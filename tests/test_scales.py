@@ -77,8 +77,7 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
     def normal(*shape):
         return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
-    # Some blocks have numbers of any size; the others are usual, so that there is something to
-    # lose.
+    # Some blocks have numbers of any size; the usual others give something to lose.
     blocks = []
     for _ in range(num_blocks):
         is_usual = torch.rand((), generator=generator) < usual

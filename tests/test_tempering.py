@@ -40,8 +40,7 @@ def test_estimate_on_every_backend(make, backend):
     walk = make(backend)
     path = walk.path
     truth = walk.truth
-    # The pretended GPU takes long over every operation, and there pilots are run for one problem
-    # alone.
+    # The pretended GPU is slow in every operation, and runs pilots for one problem alone.
     budget = 1_300 if backend.on_gpu else 3_000
     betas = [0, 0.4, 1] if backend.on_gpu and make is not base_rates else None
     estimate = parallel_tempering(path, budget, backend.generator(1), betas=betas, num_replicas=20)

@@ -1,7 +1,7 @@
-"""Every annealing path to a model of the library, on every backend.
+"""Every annealing path to a model of the library, with all that enumeration says of it.
 
-With all that enumeration says of it. Each maker takes a backend and the size of its model, and
-returns a `Walk`. Tests of paths and of estimators run over `WALKS`.
+Each maker takes a backend and the size of its model, and returns a `Walk`. Tests of paths and of
+estimators run over `WALKS`.
 """
 
 import itertools

@@ -21,8 +21,7 @@ MOST_ELEMENTS = 40_000
 def test_page_is_whole(tab, width):
     resize(tab, width)
     assert tab.problems_at_load == []
-    # it is shown in two seconds: counted, since what else the machine does would be measured as
-    # well
+    # it is shown in two seconds: counted, since a measured time would include other work
     assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
     # formulas: every source element was typeset, none as an error
     sources = tab.locator(".math").count()

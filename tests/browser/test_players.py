@@ -30,8 +30,7 @@ MOMENT = 600
 def tab(new_tab):
     opened = new_tab(400)
     opened.clock.install(time=0)
-    # The clock would run on otherwise, and a busy machine would see a player move between two
-    # calls.
+    # Otherwise the clock would run on, and a player could move between two calls.
     opened.clock.pause_at(1_000)
     yield opened
     assert opened.problems == []

@@ -90,8 +90,7 @@ def in_a_fork(folder, checks, options):
 
 def copy_of(source, target):
     """A copy that keeps times, by which Python and numba know what they have compiled."""
-    # Another process may be compiling: what it writes under a name for the time being is gone in a
-    # moment.
+    # Another process may be compiling, and its temporary files are gone in a moment.
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc.*", "*.tmp*", "tmp*"))
 
 

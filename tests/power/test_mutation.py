@@ -577,8 +577,7 @@ def test_every_mutant_is_noticed(group, tmp_path):
     command = [sys.executable, str(RUNNER), str(jobs), str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     intact, *answers = json.loads(done.stdout)
-    # The copy passes each of the checks as it is: otherwise a failure of a changed one would prove
-    # nothing.
+    # The copy passes each check as it is, or a failure of a changed one would prove nothing.
     assert intact["status"] == 0, intact["log"]
     assert sorted(intact["passed"]) == sorted({check for m in mutants for check in m.checks})
     assert intact["library"] == str(tmp_path / "intact")

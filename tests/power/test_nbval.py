@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import pytest
 from run_mutants import ROOT, changed, copy_of
 
-# What a chapter needs: the three packages and the notebooks are copied, and what they read is
-# linked.
+# For a chapter, the packages and the notebooks are copied, and what they read is linked.
 COPIED = ("paperlib", "likelihood", "book")
 LINKED = ("data", "figures", "_toc.yml")
 
