@@ -397,7 +397,10 @@ READ = {
     ),
     "named": (
         as_npz({f"{n}_epoch_{e}": a + e for n, a in NAMED.items() for e in (0, 1)}),
-        "weights=W_epoch_0,visible=vbias_epoch_0,hidden=hbias_epoch_0,ignore=W_epoch_1,ignore=vbias_epoch_1,ignore=hbias_epoch_1",
+        (
+            "weights=W_epoch_0,visible=vbias_epoch_0,hidden=hbias_epoch_0,"
+            "ignore=W_epoch_1,ignore=vbias_epoch_1,ignore=hbias_epoch_1"
+        ),
         MODEL,
     ),
     "named momentum": (
