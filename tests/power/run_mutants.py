@@ -37,18 +37,18 @@ class Recorder:
     """A plugin of pytest: what passed, what failed and with which exception, and the warnings."""
 
     def __init__(self):
-        self.found = {"passed": [], "failed": {}, "warnings": []}
+        self.outcome = {"passed": [], "failed": {}, "warnings": []}
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
-            self.found["passed"].append(report.nodeid)
+            self.outcome["passed"].append(report.nodeid)
 
     def pytest_exception_interact(self, node, call):
         names = [kind.__name__ for kind in call.excinfo.type.__mro__]
-        self.found["failed"][node.nodeid] = {"kinds": names, "message": str(call.excinfo.value)}
+        self.outcome["failed"][node.nodeid] = {"kinds": names, "message": str(call.excinfo.value)}
 
     def pytest_warning_recorded(self, warning_message):
-        self.found["warnings"].append(str(warning_message.message))
+        self.outcome["warnings"].append(str(warning_message.message))
 
 
 def run_checks(folder, checks, options):
@@ -65,9 +65,9 @@ def run_checks(folder, checks, options):
     library = Path(sys.modules["paperlib"].__file__)
     files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
     imported = [name for name, file in files.items() if "site-packages" in Path(file or "").parts]
-    outcome = recorder.found | {"status": status, "library": str(library.parents[1])}
+    outcome = recorder.outcome | {"status": status, "library": str(library.parents[1])}
     outcome["imported"] = imported
-    (folder / "found.json").write_text(json.dumps(outcome))
+    (folder / "outcome.json").write_text(json.dumps(outcome))
     sys.stdout.flush()
     os._exit(0)
 
@@ -81,7 +81,7 @@ def in_a_fork(folder, checks, options):
             os._exit(1)
     os.waitpid(child, 0)
     log = folder / "log.txt"
-    answer = folder / "found.json"
+    answer = folder / "outcome.json"
     outcome = json.loads(answer.read_text()) if answer.exists() else {"status": -1}
     for name in outcome.pop("imported", ()):
         importlib.import_module(name)

@@ -42,7 +42,8 @@ class Mutant:
 def mutant(name, change, *checks, **more):
     """By a line of a file, in which «this→that» is what changes."""
     file, _, line = change.partition(": ")
-    old, new = (re.sub("«(.*)→(.*)»", part, line) for part in (r"\1", r"\2"))
+    old = re.sub("«(.*)→(.*)»", r"\1", line)
+    new = re.sub("«(.*)→(.*)»", r"\2", line)
     return Mutant(name, file, old, new, checks, **more)
 
 
@@ -56,8 +57,11 @@ def harmless(name, change, check):
     return mutant(name, change, check, options=("-W", "default"), warned=True)
 
 
-PATHS, AIS, DEEP = (f"tests/test_{name}.py::test_" for name in ("every_path", "ais", "dbm"))
-NARROW, ADDED = (f"float32 fast, {name}" for name in ("narrow", "wide, rows added"))
+PATHS = "tests/test_every_path.py::test_"
+AIS = "tests/test_ais.py::test_"
+DEEP = "tests/test_dbm.py::test_"
+NARROW = "float32 fast, narrow"
+ADDED = "float32 fast, wide, rows added"
 KERNEL = f"{PATHS}every_draw_of_a_transition_makes_up_the_enumerated_kernel[{{}}]"
 AIS_DRAWS = f"{PATHS}every_draw_of_ais_makes_up_the_models_own_partition_function[{{}}]"
 RAISE_DRAWS = f"{PATHS}every_draw_of_raise_makes_up_the_annealing_model[{{}}]"
@@ -66,14 +70,15 @@ UP_TO_DATE = (
 )
 MODELS = "tests/test_evaluate_models.py::test_"
 IMAGES = "tests/test_modes_of_images.py::test_"
-TEMPERING, STEP, BENNETT, CERTIFIED = (
-    f"tests/test_{name}.py::test_"
-    for name in ("tempering", "tempering_step", "bennett", "certified")
-)
-EVALUATE, SCALES, TRAINING, AUDIT, HIDDEN = (
-    f"tests/test_{name}.py::test_"
-    for name in ("evaluate", "scales", "training_likelihood", "audit", "hidden_layers")
-)
+TEMPERING = "tests/test_tempering.py::test_"
+STEP = "tests/test_tempering_step.py::test_"
+BENNETT = "tests/test_bennett.py::test_"
+CERTIFIED = "tests/test_certified.py::test_"
+EVALUATE = "tests/test_evaluate.py::test_"
+SCALES = "tests/test_scales.py::test_"
+TRAINING = "tests/test_training_likelihood.py::test_"
+AUDIT = "tests/test_audit.py::test_"
+HIDDEN = "tests/test_hidden_layers.py::test_"
 
 GROUPS = {
     "compiled": [

@@ -170,7 +170,8 @@ def mutated(folder, change):
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
     file, _, line = change.partition(": ")
-    old, new = (re.sub("«(.*?)→(.*?)»", part, line) for part in (r"\1", r"\2"))
+    old = re.sub("«(.*?)→(.*?)»", r"\1", line)
+    new = re.sub("«(.*?)→(.*?)»", r"\2", line)
     [source] = [path for name in COPIED for path in (folder / name).glob(f"**/{file}")]
     text = changed(source.read_text(), old, new)
     assert text is not None, f"{file} has no place, or several, that is {old!r}"
