@@ -34,7 +34,12 @@ def answers(claim, stored):
 def read_by(claim):
     """The names of the records that a claim reads."""
     names = []
-    answers(claim, Stored(lambda name: names.append(name) or GIVEN.record(name)))
+
+    def record(name):
+        names.append(name)
+        return GIVEN.record(name)
+
+    answers(claim, Stored(record))
     return list(dict.fromkeys(names))
 
 

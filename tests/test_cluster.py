@@ -58,15 +58,13 @@ def start_cluster(workers, processes):
 
 def test_what_tasks_share_is_sent_once(tmp_path, monkeypatch):
     sent = []
-    submit = distributed.Client.submit
-    monkeypatch.setattr(
-        distributed.Client,
-        "submit",
-        lambda client, *arguments, **options: (
-            sent.append(arguments),
-            submit(client, *arguments, **options),
-        )[1],
-    )
+    original = distributed.Client.submit
+
+    def submit(client, *arguments, **options):
+        sent.append(arguments)
+        return original(client, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "submit", submit)
     with (
         start_cluster(1, False) as local,
         cluster.ClusterExecutor(local.scheduler_address) as executor,

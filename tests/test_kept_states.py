@@ -134,7 +134,8 @@ def test_the_error_of_csl_holds_what_other_images_and_chains_give():
         [csl_estimate(RBM, V, 10, 5, seeded_generator(s), False).log_prob for s in range(400)]
     )
     truth = everything.mean().item()
-    held = held_by_choice = 0
+    held = 0
+    held_by_choice = 0
     for seed in range(300):
         entry = entry_of(count=48, seed=seed)
         row = csl_average(DIGITS, entry, (10, 5), None, 10_000 + seed)

@@ -105,7 +105,12 @@ def test_commit_of_a_checkout_says_nothing_of_an_installed_copy_used_in_it(check
 @pytest.mark.usefixtures("_ask_again")
 def test_git_is_asked_once_and_not_for_each_shard(tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setattr(provenance, "state_of", lambda root: calls.append(root) or ("1f0c", False))
+
+    def state_of(root):
+        calls.append(root)
+        return "1f0c", False
+
+    monkeypatch.setattr(provenance, "state_of", state_of)
     kept(ais_run(PATH, BETAS, 500, 1), tmp_path, False)
     Run("05-x", get_profile("digits"), 7)
     assert calls == [ROOT]

@@ -494,12 +494,13 @@ def test_the_shortest_run_is_not_made_twice(monkeypatch):
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: 10.0)
     monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 5_000)
     made = []
-    run_up_to = AnnealingRuns.run_up_to
-    monkeypatch.setattr(
-        AnnealingRuns,
-        "run_up_to",
-        lambda runs, *arguments: (made.append(arguments[:2]), run_up_to(runs, *arguments))[1],
-    )
+    original = AnnealingRuns.run_up_to
+
+    def run_up_to(runs, *arguments):
+        made.append(arguments[:2])
+        return original(runs, *arguments)
+
+    monkeypatch.setattr(AnnealingRuns, "run_up_to", run_up_to)
     with pytest.warns(UserWarning, match="the shortest run takes about 7.0 minutes"):
         evaluate(SMALL, TEST, minutes=0.01)
     assert made == [(32, 5_000)]

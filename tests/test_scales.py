@@ -81,7 +81,8 @@ def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
     blocks = []
     for _ in range(num_blocks):
         is_usual = torch.rand((), generator=generator) < usual
-        weight_scale, bias_scale = (2.0, 1.0) if is_usual else (scale(), scale())
+        weight_scale = 2.0 if is_usual else scale()
+        bias_scale = 1.0 if is_usual else scale()
         weights = weight_scale * normal(WIDTH)
         visible = bias_scale * normal(WIDTH)
         hidden = bias_scale * normal(1)

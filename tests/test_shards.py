@@ -75,7 +75,12 @@ def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp
             module, "require_device", lambda name, device, present=True: torch.device(device)
         )
     monkeypatch.setattr(shards, "seeded_generator", lambda seed, device: seeded_generator(seed))
-    monkeypatch.setattr(BaseRatePath, "to", lambda path, device: moved.append(str(device)) or path)
+
+    def to(path, device):
+        moved.append(str(device))
+        return path
+
+    monkeypatch.setattr(BaseRatePath, "to", to)
     on_gpu = run(tmp_path, chains=5_100, device="cuda")
     assert (moved, len(list(tmp_path.iterdir()))) == (["cuda"] * 2, 2)
     assert torch.equal(
