@@ -196,6 +196,7 @@ def step_arguments(draw, path, method, state):
         "end": [0, 1],
         "parts": [2, 99],
         "v": [path.units(state)[..., : getattr(path, "num_visible", 3)], getattr(state, "v", None)],
+        "visible_bias": [None, torch.zeros(path.units(state).shape[-1])],
         "num_chains": [1, 7],
         "device": ["cpu"],
         "schedule": [[0.0, 0.5, 1.0], [1, 0], [0, math.nan, 1]],
