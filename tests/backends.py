@@ -1,4 +1,4 @@
-"""The ways in which paperlib computes one and the same thing, each of which the tests hold to the same enumeration.
+"""The ways in which paperlib computes one thing, all held to the same enumeration.
 
 The models of these tests are tiny. Limits that send wide layers to another code are therefore
 lowered, so that tiny ones take it.
@@ -133,7 +133,7 @@ def backend(request, monkeypatch):
 
 
 def walked_models(path):
-    """What a path really walks between, in float64 on the CPU: its two models with their weights as its products round them."""
+    """What a path really walks between: its two models in float64, with the rounded weights."""
     weights = path._sampler._to_hidden.matrix.cpu().double()
     hidden_bias = path._hidden_bias.cpu().double()
     bias_a, bias_b = (b.cpu().double() for b in (path._visible_bias_a, path._visible_bias_b))

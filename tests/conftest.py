@@ -1,4 +1,4 @@
-"""Shared fixtures: tiny models whose every state can be enumerated, and the command as a user types it."""
+"""Shared fixtures: tiny models that can be enumerated, and the command as a user types it."""
 
 import os
 import shlex
@@ -19,7 +19,11 @@ LONGEST = {"test_faults", "test_no_crash"}
 
 
 def pytest_collection_modifyitems(items):
-    """Longest first: by their names they would come late, and together, when a parallel run has little else left for the others."""
+    """Longest tests first.
+
+    By their names they would come late, and together, when a parallel run has little else left for
+    the other processes.
+    """
     items.sort(key=lambda item: item.path.stem not in LONGEST)
 
 
@@ -68,7 +72,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(monkeypatch, capsys):
-    """Runs the command in this process: its exit code, and what it wrote on output and on standard error."""
+    """Runs the command in this process: exit code, standard output and standard error."""
     monkeypatch.setattr("sys.excepthook", sys.excepthook)  # typer's own stays behind
 
     def run(*arguments):
@@ -82,14 +86,17 @@ def command(monkeypatch, capsys):
 
 @pytest.fixture
 def refusal(command):
-    """Runs a command that is refused, with exit code 2 and no file written; returns what it said on standard error, and on output."""
+    """Runs a command that is refused: returns standard error and output.
+
+    Its exit code is 2, and it writes no file.
+    """
 
     def refuse(line):
         before = sorted(os.listdir())
-        code, output, said = command(*shlex.split(line))
+        code, output, message = command(*shlex.split(line))
         assert code == 2
         assert sorted(os.listdir()) == before
-        assert "Traceback" not in said
-        return said, output
+        assert "Traceback" not in message
+        return message, output
 
     return refuse

@@ -1,4 +1,4 @@
-"""Ground truth by brute force, written down directly from the definitions and sharing no code with paperlib."""
+"""Ground truth by brute force, written from the definitions; shares no code with paperlib."""
 
 import itertools
 import math
@@ -37,7 +37,10 @@ def random_dbm(num_visible, num_hidden_1, num_hidden_2, seed, scale=1.0):
 
 
 def missed_mode_rbm():
-    """Most of Z lies in a mode that chains from random pixels meet too late: 60 pixels on, held by one hidden unit."""
+    """Most of Z lies in a mode that chains from random pixels meet too late.
+
+    It has 60 pixels on, held by one hidden unit.
+    """
     num_visible = 100
     weights = torch.zeros(num_visible, 2, dtype=torch.float64)
     weights[:60, 0] = 3.0
@@ -62,9 +65,9 @@ def log_z(rbm):
 
 
 def assert_is_its_definition(model, v, h, table):
-    """Energies, sums and conditionals of a bipartite model are those of the table of -E over all of its states v and h."""
+    """Energies, sums and conditionals of a bipartite model, by the table of -E over all v and h."""
     flipped = (h[:, None] - torch.eye(h.shape[1]).double()).abs()
-    for found, expected in (
+    for computed, expected in (
         (-model.energy(v[:, None], h[None]), table),
         (model.log_unnormalized(v), table.logsumexp(1)),
         (model.log_unnormalized_hidden(h), table.logsumexp(0)),
@@ -72,7 +75,7 @@ def assert_is_its_definition(model, v, h, table):
         (model.hidden_probs(v), table.softmax(1) @ h),
         (model.visible_probs(h), table.softmax(0).T @ v),
     ):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(computed, expected, rtol=0, atol=1e-12)
 
 
 def log_f_table(rbm, visible_bias_a, beta):
@@ -95,21 +98,24 @@ def state_numbers(states):
 
 
 def frequencies(states):
-    """How often each binary vector occurs among the `states` [..., n, width]: [..., 2^width], in all 1."""
+    """The share of each binary vector among the `states` [..., n, width]: [..., 2^width]."""
     count, width = states.shape[-2:]
     numbers = state_numbers(states.reshape(-1, width)).view(-1, count)
-    found = torch.stack([torch.bincount(row, minlength=2**width) for row in numbers])
-    return found.view(*states.shape[:-2], 2**width) / count
+    counts = torch.stack([torch.bincount(row, minlength=2**width) for row in numbers])
+    return counts.view(*states.shape[:-2], 2**width) / count
 
 
-def assert_rates(found, probs, count, errors, slack=0.0):
-    """The rates among `count` independent draws are their probabilities, up to so many standard errors, and `slack`."""
+def assert_rates(rates, probs, count, errors, slack=0.0):
+    """The rates of `count` independent draws are within so many errors, and `slack`, of `probs`."""
     standard_error = (probs * (1 - probs) / count).sqrt()
-    assert ((found - probs).abs() <= errors * standard_error + slack).all()
+    assert ((rates - probs).abs() <= errors * standard_error + slack).all()
 
 
 def assert_unbiased(log_weights, truth, largest_error=math.inf):
-    """Independent weights have the mean e^truth within four standard errors, of which the relative one is not larger than given."""
+    """Independent weights have the mean e^truth within four standard errors.
+
+    Their relative standard error is not larger than given.
+    """
     ratio = (log_weights.cpu() - truth).exp()
     error = ratio.std().item() / math.sqrt(len(ratio))
     assert abs(ratio.mean().item() - 1) < 4 * error

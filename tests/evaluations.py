@@ -1,4 +1,7 @@
-"""What the tests of `evaluate`, `audit` and `compare` share: a model of which all is known, rows drawn from it, and the command as a user types it."""
+"""What the tests of `evaluate`, `audit` and `compare` share.
+
+A model of which all is known, rows drawn from it, and the command as a user types it.
+"""
 
 import json
 import shlex
@@ -23,7 +26,8 @@ def draws(rbm, count, seed):
 
 def log_z_of_spins(rbm):
     """ln Z of the model of these weights and biases whose units are -1 and 1."""
-    v, h = (2 * all_states(width) - 1 for width in (rbm.num_visible, rbm.num_hidden))
+    v = 2 * all_states(rbm.num_visible) - 1
+    h = 2 * all_states(rbm.num_hidden) - 1
     table = v @ rbm.weights @ h.T + (v @ rbm.visible_bias)[:, None] + h @ rbm.hidden_bias
     return table.flatten().logsumexp(0).item()
 

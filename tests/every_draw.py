@@ -1,8 +1,8 @@
-"""Expectations without sampling: in the place of random draws, every outcome once, each with its probability.
+"""Expectations without sampling: instead of random draws, every outcome once.
 
-Chain number c takes the bits of c. Over all numbers the chains run through every sequence of draws
-that a run could make, so that an expectation over runs is a sum over chains. Few draws can be
-followed in this way, and these exactly.
+Each outcome has its probability. Chain number c takes the bits of c. Over all numbers the chains
+run through every sequence of draws that a run could make, so that an expectation over runs is a sum
+over chains. Few draws can be followed in this way, and these exactly.
 """
 
 import torch
@@ -44,7 +44,7 @@ class EveryDraw:
         return self._log_probs.view(self._copies, self.outcomes)
 
     def take(self, logits):
-        """The next units, bool of the shape of `logits` [chains, n], with these logits of being on."""
+        """The next units, bool of the shape of `logits` [chains, n]: the logits of being on."""
         bits = self._bits[:, self._used : self._used + logits.shape[1]]
         self._used += logits.shape[1]
         assert bits.shape == logits.shape, "more draws than expected"
@@ -53,7 +53,7 @@ class EveryDraw:
         return bits.to(logits.device)
 
     def take_number(self, log_probs):
-        """The next number for each chain out of 2^n, of n bits, with log-probabilities [chains, 2^n] or [2^n]."""
+        """The next number below 2^n for each chain, of log-probabilities [chains, 2^n] or [2^n]."""
         width = log_probs.shape[-1].bit_length() - 1
         bits = self._bits[:, self._used : self._used + width]
         self._used += width

@@ -1,9 +1,9 @@
-"""Processes that end as by kill -9, at a moment that their own work sets: a busy machine changes nothing.
+"""Processes that end as by kill -9, at a moment set by their own work.
 
-`kill -9` from outside races with the work: a process that is slow to be killed may have finished.
-So the process sets itself a timer of its own processor time when so many files have taken their
-names. The timer's signal ends it without a word, wherever it is then; nothing in Python gets to
-know.
+A busy machine changes nothing. `kill -9` from outside races with the work: a process that is slow
+to be killed may have finished. So the process sets itself a timer of its own processor time when so
+many files have taken their names. The timer's signal ends it without a word, wherever it is then;
+nothing in Python gets to know.
 
 A process is a fork of one that has imported the library and done nothing else, since to import
 torch takes longer than the work.
@@ -27,13 +27,17 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     ["boltzmann_likelihood.cli", "boltzmann_companion.training", "pytest", "nbformat"]
 )
-#: Folder, number of files and seconds, separated by `os.pathsep`; and whom to kill instead of the process itself.
+#: Folder, number of files and seconds, separated by `os.pathsep`.
 MOMENT = "TEST_FAULTS_MOMENT"
+#: Whom to kill instead of the process itself.
 VICTIM = "TEST_FAULTS_VICTIM"
 
 
 def arm():
-    """Count the files that take their names in the folder of `MOMENT`, if there is one, and set the timer after the last."""
+    """Count the files that are renamed in the folder of `MOMENT`, and set the timer at the last.
+
+    Without `MOMENT`, do nothing.
+    """
     if not os.environ.get(MOMENT):
         return
     folder, files, seconds = os.environ[MOMENT].split(os.pathsep)

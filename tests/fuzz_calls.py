@@ -1,6 +1,7 @@
-"""Random calls in a process of their own: those of the tables of tests, with an argument exchanged, and walks in which states are edited.
+"""Random calls in a process of their own: `python tests/fuzz_calls.py LOG`.
 
-    python tests/fuzz_calls.py LOG
+They are those of the tables of tests, with one argument exchanged, and walks in which states are
+edited.
 
 Run by tests/test_no_crash.py. Before each call its name goes to the file LOG, so that a crash names
 it. The last line of the output is JSON: how many calls there were, and what they raised beside
@@ -42,29 +43,35 @@ STEPS = 300
 ROOMS = "paperlib.models", "paperlib.annealing", "paperlib.estimators"
 #: Narrow and wide layers take different ways through the kernels.
 SIZES = [
-    (6, 4, torch.float64), (40, 12, torch.float32), (200, 12, torch.float32), (12, 200, torch.float32), (150, 130, torch.float64),
+    (6, 4, torch.float64),
+    (40, 12, torch.float32),
+    (200, 12, torch.float32),
+    (12, 200, torch.float32),
+    (150, 130, torch.float64),
     (300, 200, torch.float32),
-]  # fmt: skip
+]
 DTYPES = [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.float64]
 
 
 def tables():
-    """Rows of the tables of right and of wrong arguments: a name, what is called, and its arguments by place and by name."""
+    """Rows of the tables of right and wrong arguments: name, function, positional, named."""
     for name, (function, *states) in CALLS.items():
         yield name, function, states, {}
-    for number, (said, function, *arguments) in enumerate(CASES):
-        named = {}
-        while isinstance(function, partial):
-            arguments = [*function.args, *arguments]
-            named = function.keywords | named
-            function = function.func
+    for number, (message, *call) in enumerate(CASES):
+        function, arguments, named = without_partials(*call)
         if str(getattr(function, "__module__", "")).startswith(ROOMS):
-            yield (
-                f"{getattr(function, '__qualname__', 'call')}, row {number}: {said}",
-                function,
-                arguments,
-                named,
-            )
+            name = getattr(function, "__qualname__", "call")
+            yield f"{name}, row {number}: {message}", function, arguments, named
+
+
+def without_partials(function, *arguments):
+    """The function itself, and its arguments by place and by name."""
+    named = {}
+    while isinstance(function, partial):
+        arguments = (*function.args, *arguments)
+        named = function.keywords | named
+        function = function.func
+    return function, list(arguments), named
 
 
 # ---- what is passed
@@ -73,8 +80,19 @@ def tables():
 def wrong(draw, width=6):
     """Something that is hardly ever right."""
     shape = draw.choice(
-        [(), (0,), (width,), (0, width), (3, 0), (3, width - 1), (3, width + 1), (2, 3, width), (width, 3), (1, 2 * width)]
-    )  # fmt: skip
+        [
+            (),
+            (0,),
+            (width,),
+            (0, width),
+            (3, 0),
+            (3, width - 1),
+            (3, width + 1),
+            (2, 3, width),
+            (width, 3),
+            (1, 2 * width),
+        ]
+    )
     zeros = partial(torch.zeros, 3, width)
     kinds = [
         *3 * [[torch.zeros(shape, dtype=dtype) for dtype in DTYPES]],
@@ -83,17 +101,40 @@ def wrong(draw, width=6):
         [np.zeros(shape, kind) for kind in (bool, np.uint16, np.float16, object)],
         [[], [[]], [[0, 1], [1]], [0.0] * width, [[None] * width], ["a"] * width],
         [None, True, False, "", "one", b"1", (), {}, {"a": 1}, object(), int],
-        [math.nan, math.inf, -0.5, 2.5, 1e300, 1j, 0, -1, 1, 99, -9, np.int64(2), torch.tensor(0.5)],
-    ]  # fmt: skip
+        [
+            math.nan,
+            math.inf,
+            -0.5,
+            2.5,
+            1e300,
+            1j,
+            0,
+            -1,
+            1,
+            99,
+            -9,
+            np.int64(2),
+            torch.tensor(0.5),
+        ],
+    ]
     return draw.choice(draw.choice(kinds))
 
 
 #: The same numbers in another shape, order, number or type.
 TURNS = [
-    lambda t: t[:1].expand(5, *t.shape[1:]), lambda t: t[:1].expand(5, *t.shape[1:]).clone(), lambda t: t.flip(0), lambda t: t[:, None],
-    lambda t: t[:0], lambda t: t[..., :-1], lambda t: torch.cat([t, t]), lambda t: torch.cat([t, t], -1), lambda t: t.T.contiguous().T,
-    torch.Tensor.double, torch.Tensor.float, lambda t: t.to(torch.uint8),
-]  # fmt: skip
+    lambda t: t[:1].expand(5, *t.shape[1:]),
+    lambda t: t[:1].expand(5, *t.shape[1:]).clone(),
+    lambda t: t.flip(0),
+    lambda t: t[:, None],
+    lambda t: t[:0],
+    lambda t: t[..., :-1],
+    lambda t: torch.cat([t, t]),
+    lambda t: torch.cat([t, t], -1),
+    lambda t: t.T.contiguous().T,
+    torch.Tensor.double,
+    torch.Tensor.float,
+    lambda t: t.to(torch.uint8),
+]
 
 
 def turned(draw, tensor):
@@ -124,14 +165,26 @@ def edited(draw, path, state):
     return dataclasses.replace(state, **{name: other})
 
 
-PATHS = {f"{kind} {d}x{m}": path_of(kind, d, m, dtype) for kind in LARGE_KINDS for d, m, dtype in SIZES}  # fmt: skip
+PATHS = {
+    f"{kind} {d}x{m}": path_of(kind, d, m, dtype) for kind in LARGE_KINDS for d, m, dtype in SIZES
+}
 PATHS["coins"] = Coins()
 
 
 def step_arguments(draw, path, method, state):
     """Arguments by name for a method of a path, one of them wrong in one step of five."""
     chains = max(1, len(path.units(state)))
-    beta = [0, 0.25, 1.0, np.float32(0.5), torch.linspace(0, 1, chains), torch.zeros(chains + 1), torch.zeros(chains, 2), math.nan, -1.0]  # fmt: skip
+    beta = [
+        0,
+        0.25,
+        1.0,
+        np.float32(0.5),
+        torch.linspace(0, 1, chains),
+        torch.zeros(chains + 1),
+        torch.zeros(chains, 2),
+        math.nan,
+        -1.0,
+    ]
     fitting = {
         "state": [state],
         "last": [state],
@@ -143,18 +196,19 @@ def step_arguments(draw, path, method, state):
         "end": [0, 1],
         "parts": [2, 99],
         "v": [path.units(state)[..., : getattr(path, "num_visible", 3)], getattr(state, "v", None)],
+        "visible_bias": [None, torch.zeros(path.units(state).shape[-1])],
         "num_chains": [1, 7],
         "device": ["cpu"],
         "schedule": [[0.0, 0.5, 1.0], [1, 0], [0, math.nan, 1]],
         "on_step": [lambda *_: None],
         "ladder": [Ladder(torch.linspace(0, 1, chains), 1, torch.device("cpu"))],
     }
-    given = {name: draw.choice(fitting[name]) for name in inspect.signature(method).parameters}
-    if given and draw.random() < 0.2:
+    arguments = {name: draw.choice(fitting[name]) for name in inspect.signature(method).parameters}
+    if arguments and draw.random() < 0.2:
         # a schedule has been made a list of numbers before it comes here
-        name = draw.choice([name for name in given if name != "schedule"])
-        given[name] = exchanged(draw, given[name])
-    return given
+        name = draw.choice([name for name in arguments if name != "schedule"])
+        arguments[name] = exchanged(draw, arguments[name])
+    return arguments
 
 
 def can_go_on(path, state):
@@ -192,10 +246,16 @@ class Session:
                 "/paperlib/kernels/" in frame.filename and frame.name != "take" for frame in frames
             )
             # what numba says
-            beyond = str(error) == "index is out of bounds"
-            place = "out of bounds" if beyond else "in kernels" if in_kernels else "elsewhere"
+            if str(error) == "index is out of bounds":
+                place = "out of bounds"
+            elif in_kernels:
+                place = "in kernels"
+            else:
+                place = "elsewhere"
             self.outcomes["other"] += 1
-            self.examples.setdefault(f"{place}, {type(error).__name__}: {name}", f"{what}: {str(error)[:200]}")  # fmt: skip
+            self.examples.setdefault(
+                f"{place}, {type(error).__name__}: {name}", f"{what}: {str(error)[:200]}"
+            )
             return None
         self.outcomes["returned"] += 1
         return result
@@ -205,11 +265,11 @@ class Session:
         for name, function, arguments, named in tables():
             for number in range(EXCHANGES if arguments or named else 0):
                 draw = random.Random(f"{name} {number}")
-                given = dict(enumerate(arguments)) | named
-                place = draw.choice(list(given))
-                given[place] = exchanged(draw, given[place])
-                by_place = [given.pop(n) for n in range(len(arguments))]
-                self.call(name, function, by_place, given)
+                passed = dict(enumerate(arguments)) | named
+                place = draw.choice(list(passed))
+                passed[place] = exchanged(draw, passed[place])
+                by_place = [passed.pop(n) for n in range(len(arguments))]
+                self.call(name, function, by_place, passed)
 
     def walk(self):
         """Along every path, with states that are edited, exchanged, selected and taken further."""
@@ -219,15 +279,15 @@ class Session:
             state = start = path.sample_start(3, seeded_generator(0))
             for _ in range(STEPS):
                 method = getattr(path, draw.choice(methods))
-                given = step_arguments(draw, path, method, state)
-                if "state" in given and draw.random() < 0.3:
-                    given["state"] = edited(draw, path, state)
-                name = f"{type(path).__name__}.{method.__name__}"
-                result = self.call(name, method, [], given)
+                arguments = step_arguments(draw, path, method, state)
+                if "state" in arguments and draw.random() < 0.3:
+                    arguments["state"] = edited(draw, path, state)
+                called = f"{type(path).__name__}.{method.__name__}"
+                result = self.call(called, method, [], arguments)
                 if method.__name__ == "tempering_steps" and result is not None:
                     moved = copy.deepcopy(state)
                     moved = edited(draw, path, moved) if draw.random() < 0.5 else moved
-                    self.call(f"{name}()", result, [moved, seeded_generator(1), 2], {})
+                    self.call(f"{called}()", result, [moved, seeded_generator(1), 2], {})
                 if type(result) is type(state):
                     state = result if can_go_on(path, result) else start
 

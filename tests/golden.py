@@ -1,8 +1,8 @@
-"""What the draws of annealing come to from fixed keys, for `test_golden_draws.py`; run as a script it writes what is missing.
+"""The draws of annealing from fixed keys, for `test_golden_draws.py`.
 
-Stored shards are found by a name that holds `DRAWS`. Draws that change under the same `DRAWS` would
-mix old and new chains in one estimate. So the numbers below are kept for each kernel, and may only
-be written anew for a new `DRAWS`.
+Run as a script, it writes what is missing. Stored shards are found by a name that holds `DRAWS`.
+Draws that change under the same `DRAWS` would mix old and new chains in one estimate. So the
+numbers below are kept for each kernel, and may only be written anew for a new `DRAWS`.
 """
 
 import json
@@ -80,7 +80,7 @@ def kernels(inputs):
     x = inputs.tensor(3, 140, scale=20.0)
     states = vectors(140).bool()
     values = inputs.tensor(140)
-    found = {
+    results = {
         "draw_bits": bits(draw_bits(probabilities, seeded_generator(1))),
         "bernoulli": bits(bernoulli(probabilities, seeded_generator(2))),
         "draw_bits_of_logits": bits(draw_bits_of_logits(logits, seeded_generator(3), 0.7)),
@@ -93,13 +93,13 @@ def kernels(inputs):
         offset = inputs.tensor(columns)
         product = binary_product(matrix, matrix.abs().max())
         memory = {}
-        found[f"products {name}"] = product(states, 0.7, offset, memory)[:, :7].flatten().tolist()
+        results[f"products {name}"] = product(states, 0.7, offset, memory)[:, :7].flatten().tolist()
         # few units change: the second product is made from the first
         changed = states.clone()
         changed[:, 5] ^= True
         again = product(changed, 0.7, offset, memory)[:, :7]
-        found[f"products {name}, changed"] = again.flatten().tolist()
-    return found
+        results[f"products {name}, changed"] = again.flatten().tolist()
+    return results
 
 
 def walks(inputs):
@@ -115,25 +115,25 @@ def walks(inputs):
         "DBM": DBMPath(DBM(*deep_weights, *deep_biases), inputs.tensor(24), inputs.tensor(12)),
         "DBN": DBNPath(dbn, inputs.tensor(20)),
     }
-    found = {}
+    results = {}
     for name, path in paths.items():
-        found |= there_and_back(name, path)
-    return found
+        results |= there_and_back(name, path)
+    return results
 
 
 def there_and_back(name, path):
     """AIS along a path, and RAISE if it can be walked back."""
-    found = {}
+    results = {}
     above = ais(path, BETAS, CHAINS, seeded_generator(4, path.device), progress=False)
-    found[f"AIS {name}, log-weights"] = above.log_weights.tolist()
+    results[f"AIS {name}, log-weights"] = above.log_weights.tolist()
     if not isinstance(path, (DBMPath, DBNPath)):
-        found[f"AIS {name}, states"] = bits(above.final_states)
+        results[f"AIS {name}, states"] = bits(above.final_states)
     if not isinstance(path, RBMPairPath):
         v = vectors(path.num_visible)
         generator = seeded_generator(5, path.device)
         below = raise_log_prob(path, v, BETAS, 2, generator, progress=False)
-        found[f"RAISE {name}, log-weights"] = below.log_weights.flatten().tolist()
-    return found
+        results[f"RAISE {name}, log-weights"] = below.log_weights.flatten().tolist()
+    return results
 
 
 def on_a_gpu(inputs):
@@ -141,7 +141,8 @@ def on_a_gpu(inputs):
 
     What the kernel of triton draws, `test_gpu.py` compares with Philox.
     """
-    rbm, other = inputs.rbm(40, 30, 0.3), inputs.rbm(40, 10, 0.3)
+    rbm = inputs.rbm(40, 30, 0.3)
+    other = inputs.rbm(40, 10, 0.3)
     matrix = inputs.tensor(140, 20)
     offset = inputs.tensor(20)
     paths = {"base rates": BaseRatePath(rbm, inputs.tensor(40)), "pair": RBMPairPath(other, rbm)}
@@ -149,15 +150,14 @@ def on_a_gpu(inputs):
         use_tensor_cores(patch)
         product = binary_product(matrix, matrix.abs().max())
         sums = product(vectors(140).bool(), 0.7, offset)[:, :7]
-        found = {"products GPU": sums.flatten().tolist()}
-        # What their rounding changes is less than the last digits of float32, in which processors
-        # differ.
+        results = {"products GPU": sums.flatten().tolist()}
+        # Their rounding changes less than the last digits of float32, in which processors differ.
         rounding = (product.matrix - matrix)[:, :7].double() * 2**24
-        found["rounding GPU"] = rounding[:10].flatten().tolist()
+        results["rounding GPU"] = rounding[:10].flatten().tolist()
         with on_a_gpu_of_paper(patch) as device:
             for name, path in paths.items():
-                found |= there_and_back(f"GPU {name}", path.to(device))
-    return found
+                results |= there_and_back(f"GPU {name}", path.to(device))
+    return results
 
 
 def shards(inputs, folder):
@@ -174,44 +174,44 @@ def shards(inputs, folder):
 
 def blocks(inputs):
     """Chains at the ends of the blocks, each of which has a generator of its own."""
-    found = {}
+    results = {}
     for name, visible, size in (("blocks", 5, 500), ("wide blocks", 128, 100)):
         path = BaseRatePath(inputs.rbm(visible, 4))
         weights = ais(path, BETAS, 2 * size + 1, seeded_generator(6), progress=False).log_weights
         ends = [0, size - 1, size, 2 * size - 1, 2 * size]
-        found[f"AIS in {name}, log-weights"] = weights[ends].tolist()
+        results[f"AIS in {name}, log-weights"] = weights[ends].tolist()
     # more chains than a test could walk
     devices = [torch.device(name) for name in ("cpu", "cuda")]
-    found["chains in a block on a GPU"] = [chains_per_block(5, devices[1])]
-    found["chains in a shard"] = [chains_per_shard(device) for device in devices]
-    return found
+    results["chains in a block on a GPU"] = [chains_per_block(5, devices[1])]
+    results["chains in a shard"] = [chains_per_shard(device) for device in devices]
+    return results
 
 
 def numbers(dtype, folder, jitter=0.0, seed=0):
     inputs = Inputs(dtype, jitter, seed)
-    found = kernels(inputs) | walks(inputs)
+    results = kernels(inputs) | walks(inputs)
     if dtype == torch.float32:
-        found |= on_a_gpu(Inputs(dtype, jitter, seed))
+        results |= on_a_gpu(Inputs(dtype, jitter, seed))
     # A shard's name hangs on every digit of its path.
     if not jitter:
-        found |= shards(inputs, folder)
+        results |= shards(inputs, folder)
     # So many draws that in float32 one of them may hang on the last digits.
     if dtype == torch.float64:
-        found |= blocks(inputs)
-    return found
+        results |= blocks(inputs)
+    return results
 
 
 def main():
     import tempfile
 
-    kept = json.loads(FILE.read_text()) if FILE.is_file() else {}
-    if kept.get("draws") != DRAWS:
-        kept = {"draws": DRAWS}
+    stored = json.loads(FILE.read_text()) if FILE.is_file() else {}
+    if stored.get("draws") != DRAWS:
+        stored = {"draws": DRAWS}
     torch.set_num_threads(1)
     for name, dtype in DTYPES.items():
         with tempfile.TemporaryDirectory() as folder:
-            kept[name] = numbers(dtype, folder) | kept.get(name, {})
-    FILE.write_text(json.dumps(kept, indent=1) + "\n")
+            stored[name] = numbers(dtype, folder) | stored.get(name, {})
+    FILE.write_text(json.dumps(stored, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ def interrupt_epoch(number):
 
 
 def interrupt_call(monkeypatch, module, name, number):
-    """Let the call of this number of a module's function end as by Ctrl-C; returns the list of all calls' arguments, as it grows."""
+    """Let this call of a module's function end as by Ctrl-C.
+
+    Returns the list of the arguments of all calls, as it grows.
+    """
     original = getattr(module, name)
     calls = []
 

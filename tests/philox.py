@@ -1,4 +1,4 @@
-"""Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) in plain Python: what the compiled versions are compared with."""
+"""Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) in plain Python, to check compiled versions."""
 
 
 def philox(

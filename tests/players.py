@@ -32,8 +32,8 @@ def data_of(shown):
 
 def stills_of(shown):
     """The drawings of a player's opening moment, each as SVG."""
-    found = re.findall(r'src="data:image/svg\+xml,([^"]*)"', shown._repr_html_())
-    return [unquote(source) for source in found]
+    pictures = re.findall(r'src="data:image/svg\+xml,([^"]*)"', shown._repr_html_())
+    return [unquote(source) for source in pictures]
 
 
 def some_frames(count=13, description=NASTY):
@@ -90,7 +90,10 @@ def some_tempering(steps=12, description=NASTY):
 
 
 def some_particles(moments=12, description=NASTY):
-    """Two particles that walk to the right, one of which gains weight; in the second run they stand still."""
+    """Two particles that walk to the right, one of which gains weight.
+
+    In the second run they stand still.
+    """
     walk = [[moment % 5, (moment + 1) % 5] for moment in range(moments + 1)]
     weights = [[0.1 * moment, 0.0] for moment in range(moments + 1)]
     betas = [moment / moments for moment in range(moments + 1)]
@@ -106,7 +109,10 @@ def some_particles(moments=12, description=NASTY):
 
 
 def some_bracket(moments=12, description=NASTY):
-    """K = 1, 2, 4, ...; the gap and the errors of AIS halve each time, RAISE has none, and the first end of AIS is infinite."""
+    """K = 1, 2, 4, ...: the gap and the errors of AIS halve each time, and RAISE has no error.
+
+    The first end of AIS is infinite.
+    """
     gaps = [2.0**-moment for moment in range(moments + 1)]
     above = [(-5.0, -5 + gap, -5 + 2 * gap if gap < 1 else math.inf) for gap in gaps]
     below = [(-5 - 2 * gap,) * 3 for gap in gaps]

@@ -1,8 +1,8 @@
-"""A GPU of paper: tensors that say they are on one, keep their numbers on this processor, and refuse to meet those of another device.
+"""A GPU of paper: tensors that say they are on one, with numbers on this processor.
 
-It finds what would stop a run on a real GPU and nothing else does: tensors and generators of two
-devices in one operation, numbers given to numpy. torch without CUDA cannot make tensors that name a
-GPU, so that these name the device "meta".
+They refuse to meet the tensors of another device. It finds what would stop a run on a real GPU and
+nothing else does: tensors and generators of two devices in one operation, numbers given to numpy.
+torch without CUDA cannot make tensors that name a GPU, so that these name the device "meta".
 """
 
 from contextlib import contextmanager
@@ -89,7 +89,7 @@ def gpu():
 
 @cache
 def _signature(function):
-    """An operation's name, the names of its arguments, and the first of them that it writes to, if any."""
+    """An operation's name, its arguments' names, and the first of them that it writes to."""
     schema = function._schema
     written = (a.name for a in schema.arguments if a.alias_info and a.alias_info.is_write)
     return schema.name, [argument.name for argument in schema.arguments], next(written, None)
@@ -104,7 +104,10 @@ def _tensors_in(values):
 
 
 def _with_each(kind, change, value):
-    """The same with each tensor of a kind changed. torch's own walk through nested arguments takes ten times as long as most operations."""
+    """The same with each tensor of a kind changed.
+
+    torch's own walk through nested arguments takes ten times as long as most operations.
+    """
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, list | tuple):
@@ -128,9 +131,9 @@ def _dispatch(function, arguments, keywords):
 
     named = keywords.get("device")
     here = bool(ours) if named is None else torch.device(named) == DEVICE
-    given = keywords | ({"device": torch.device("cpu")} if here and named is not None else {})
-    given = {key: _numbers(value) for key, value in given.items()}
-    result = function(*_numbers(arguments), **given)
+    options = keywords | ({"device": torch.device("cpu")} if here and named is not None else {})
+    options = {key: _numbers(value) for key, value in options.items()}
+    result = function(*_numbers(arguments), **options)
     if written is not None:
         return (dict(zip(names, arguments, strict=False)) | keywords)[written]
     return _with_each(torch.Tensor, PretendTensor, result) if here else result

@@ -1,4 +1,7 @@
-"""What the chapters suggest under "What to try", read from their text and from `suggestions/edits.yaml`, and what re-runners change besides."""
+"""What the chapters suggest under "What to try".
+
+Read from their text and from `suggestions/edits.yaml`, with what re-runners change besides.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +60,8 @@ def settings_of(bullet: str) -> list[dict[str, object]]:
     [{'chains': 10}, {'chains': 20}, {'rate': 0.5, 'steps': 1000}]
     """
     return [
-        {name: ast.literal_eval(value) for name, value in re.findall(_SETTING, found[0])}
-        for found in _SETTINGS.finditer(bullet)
+        {name: ast.literal_eval(value) for name, value in re.findall(_SETTING, match[0])}
+        for match in _SETTINGS.finditer(bullet)
     ]
 
 
@@ -70,25 +73,33 @@ def edits() -> dict[str, list[dict[str, Any]]]:
 
 def suggestions() -> list[Suggestion]:
     """Everything that the chapters suggest, in their order."""
-    found = []
+    collected = []
     for path in NOTEBOOKS:
         for bullet in bullets(path):
-            found += [Suggestion(path.stem, bullet, given) for given in settings_of(bullet)]
+            collected += [
+                Suggestion(path.stem, bullet, parameters) for parameters in settings_of(bullet)
+            ]
         for edit in edits().get(path.stem, []):
             changes = {key: edit[key] for key in ("replace", "append") if key in edit}
             if changes:
-                found.append(Suggestion(path.stem, edit["says"], **changes))
-    return found
+                collected.append(Suggestion(path.stem, edit["says"], **changes))
+    return collected
 
 
 def changes() -> list[Suggestion]:
     """What re-runners change besides, from `suggestions/changes.yaml`."""
     table: dict[str, list[dict[str, Any]]] = yaml.safe_load(CHANGES.read_text())
-    return [Suggestion(chapter, "", **change) for chapter, own in table.items() for change in own]
+    return [
+        Suggestion(chapter, "", **change)
+        for chapter, changed in table.items()
+        for change in changed
+    ]
 
 
 def cells_to_run(change: Suggestion) -> list[str]:
-    """The code of the chapter's cells with a change, its parameters among them, as far as `until` and without some.
+    """The code of the chapter's cells with a change, as far as `until` and without some.
+
+    Its parameters are among the cells.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""AIS: special cases, coverage, bounds, and warnings; `test_every_path` has the expectation of its weights."""
+"""AIS: special cases, coverage, bounds and warnings.
+
+`test_every_path` has the expectation of its weights.
+"""
 
 import math
 
@@ -68,13 +71,14 @@ def test_lower_bound_sums_the_best_hidden_states():
         total = -math.inf
         while True:
             best = sorted(known, key=lambda place: -log_masses[place].item())[:1024]
-            if (summed := log_masses[best].logsumexp(0).item()) - total < 1e-6:
+            summed = log_masses[best].logsumexp(0).item()
+            if summed - total < 1e-6:
                 break
             known = set(best).union(*(flips[place] for place in best[: 1024 // units]))
             total = summed
-        found = _sum_over_best_states(rbm, bits[[0, -1, 0]])
-        assert found == pytest.approx(summed, abs=1e-9)
-        assert found < log_masses.logsumexp(0).item()
+        bound = _sum_over_best_states(rbm, bits[[0, -1, 0]])
+        assert bound == pytest.approx(summed, abs=1e-9)
+        assert bound < log_masses.logsumexp(0).item()
 
 
 @pytest.mark.parametrize(("missing", "shown"), [(0.004, "0.004"), (0.1234, "0.1"), (12.34, "12.3")])
@@ -97,9 +101,9 @@ def test_missed_mode_is_noticed_with_small_error_bars_and_repaired_by_base_rates
     assert (unchecked.lower_bound, unchecked.warnings) == (None, ())
     v, _ = exact_hidden_samples(rbm, 1000, seeded_generator(1))
     frequency = (v.mean(0) * 1000 + 5) / 1010
-    found = ais(BaseRatePath(rbm, torch.logit(frequency)), betas, 100, seeded_generator(0))
-    assert found.std_interval(3)[0] <= truth <= found.std_interval(3)[1]
-    assert found.warnings == ()
+    estimate = ais(BaseRatePath(rbm, torch.logit(frequency)), betas, 100, seeded_generator(0))
+    assert estimate.std_interval(3)[0] <= truth <= estimate.std_interval(3)[1]
+    assert estimate.warnings == ()
 
 
 def test_wild_weights_and_single_chains_are_warned_about():
@@ -111,7 +115,7 @@ def test_wild_weights_and_single_chains_are_warned_about():
 
 
 def test_the_number_of_chains_that_would_be_needed():
-    """exp(s^2 / 2) for log-normal weights; here at the quantiles of a normal distribution of s = 2."""
+    """exp(s^2 / 2) for log-normal weights, here at the quantiles of a normal with s = 2."""
     places = (torch.arange(1_000, dtype=torch.float64) + 0.5) / 1_000
     log_weights = 2 * torch.distributions.Normal(0.0, 1.0).icdf(places)
     assert _log_runs_needed(log_weights) == pytest.approx(2**2 / 2, rel=0.02)
@@ -122,7 +126,10 @@ def test_the_number_of_chains_that_would_be_needed():
 
 @pytest.mark.parametrize(("spread", "shown"), [(4.2, None), (4.5, "1e+02"), (8.0, "6e+06")])
 def test_log_weights_that_spread_widely_are_warned_about(spread, shown):
-    """49 of 100 chains a few nats above the others: exp(0.49 spread^2 / 2) chains would be needed, 100 from 4.34 nats on."""
+    """49 of 100 chains a few nats above the others.
+
+    exp(0.49 spread^2 / 2) chains would be needed: 100 from 4.34 nats on.
+    """
     log_weights = torch.zeros(100, dtype=torch.float64)
     log_weights[:49] = spread
     warnings = find_warnings(PartitionEstimate(log_weights, torch.zeros(100, 1)), False)

@@ -1,4 +1,7 @@
-"""Schedules, draws of a pair's first model, and starts by mean field; `test_every_path` has what holds for all paths."""
+"""Schedules, draws of a pair's first model, and starts by mean field.
+
+`test_every_path` has what holds for all paths.
+"""
 
 import math
 
@@ -72,9 +75,9 @@ def test_a_mean_field_start_finds_what_a_uniform_one_misses():
     betas = uniform_betas(300)
     bias = mean_field_bias(rbm)
     assert bias.abs().max() <= math.log(999) + 0.01
-    found = ais(BaseRatePath(rbm, bias), betas, 50, seeded_generator(0))
-    assert abs(found.log_z - truth) < 4 * found.std_error
-    assert found.warnings == ()
+    estimate = ais(BaseRatePath(rbm, bias), betas, 50, seeded_generator(0))
+    assert abs(estimate.log_z - truth) < 4 * estimate.std_error
+    assert estimate.warnings == ()
 
 
 def test_a_mean_field_start_counts_each_mode_by_its_share():
@@ -91,8 +94,8 @@ def test_a_mean_field_start_counts_each_mode_by_its_share():
     rbm = RBM(weights, visible_bias, (-gain - math.log(9)).expand(2).double())
     means = joint_log_table(rbm).logsumexp(1).softmax(0) @ all_states(10)
     # A bias is rounded to two decimals, and a hidden unit is a little less sure than its mode.
-    found = torch.sigmoid(mean_field_bias(rbm))
-    torch.testing.assert_close(found, means, rtol=0, atol=0.003)
+    start = torch.sigmoid(mean_field_bias(rbm))
+    torch.testing.assert_close(start, means, rtol=0, atol=0.003)
 
 
 def test_mean_field_in_every_type(backend):

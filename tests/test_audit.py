@@ -1,4 +1,4 @@
-"""Claims about ln Z that are true, nearly true and false, and pairs of models whose difference is known."""
+"""True, nearly true and false claims about ln Z, and pairs of models of known difference."""
 
 import math
 from dataclasses import replace
@@ -61,9 +61,9 @@ def audited(rbm, test, **claim):
     ],
 )
 def test_enumeration(off, verdict):
-    found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=log_z(SMALL) + off)
-    assert found.verdict == verdict
-    assert found.interval == pytest.approx((log_z(SMALL),) * 2, abs=1e-9)
+    checked = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=log_z(SMALL) + off)
+    assert checked.verdict == verdict
+    assert checked.interval == pytest.approx((log_z(SMALL),) * 2, abs=1e-9)
 
 
 def test_a_log_probability_is_a_log_z():
@@ -77,9 +77,9 @@ def test_a_log_probability_is_a_log_z():
 
 @pytest.mark.parametrize("claim", [0.3, 24.0])
 def test_an_average_above_0_is_impossible_before_all_else(claim):
-    found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_prob=claim)
-    assert found.verdict == AuditVerdict.IMPOSSIBLE
-    assert found.reason.startswith(
+    checked = audited(SMALL, draws(SMALL, 20, 1), claimed_log_prob=claim)
+    assert checked.verdict == AuditVerdict.IMPOSSIBLE
+    assert checked.reason.startswith(
         f"An average log-probability of {claim:.2f} is impossible: ln p(v)"
     )
 
@@ -90,9 +90,9 @@ TRUTH = log_z(SMALL)
 @pytest.mark.parametrize("off", [math.log(20_000), 5 * math.log(2)])
 def test_the_reason_is_what_is_known_and_no_guess(off):
     """An arbitrary claim fits one of eighteen round numbers by chance."""
-    found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=TRUTH + off)
+    checked = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=TRUTH + off)
     assert (
-        found.reason == f"ln Z = {TRUTH + off:.2f} is above {TRUTH:.2f}, what enumeration proves."
+        checked.reason == f"ln Z = {TRUTH + off:.2f} is above {TRUTH:.2f}, what enumeration proves."
     )
 
 
@@ -133,7 +133,7 @@ def with_mode(log_odds, drawn, fraction=1.0):
     return planted_model(model, None if drawn else blocks)
 
 
-def of_study(name):
+def study_case(name):
     [case] = [case for case in CASES if (case.data, case.name) == ("digits", name)]
     return *case.make(), *study_images(case.data)
 
@@ -150,19 +150,22 @@ MODELS = {
     # the proven bounds know next to nothing of so wide a mode: a run that starts there does
     "wide mode with odds e^2, not drawn": lambda: with_mode(2.0, drawn=False, fraction=0.5),
     "mode with odds e^8, not drawn": lambda: with_mode(8.0, drawn=False),
-    "digits, mode of 4 units, odds e^30": lambda: of_study("mode of 4 units, odds e^30"),
-    "digits, weights times 10": lambda: of_study("weights times 10"),
+    "digits, mode of 4 units, odds e^30": lambda: study_case("mode of 4 units, odds e^30"),
+    "digits, weights times 10": lambda: study_case("weights times 10"),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_three_claims(name):
-    """By estimates with little work, the truth is never called wrong, and 5 nats off always is; also where a mode is far from all images."""
+    """Estimates of little work never call the truth wrong, and always call 5 nats off wrong.
+
+    Also where a mode is far from all images.
+    """
     rbm, truth, train, test = MODELS[name]()
     effort = {"steps": 480, "tempering_steps": 20_000, "exact": False, "progress": False}
-    found = evaluate(rbm, test, train, generator=seeded_generator(24), **effort)
+    evaluation = evaluate(rbm, test, train, generator=seeded_generator(24), **effort)
     for off in (0, 5, -5):
-        claim = audit_evaluation(rbm, test, found, truth + off)
+        claim = audit_evaluation(rbm, test, evaluation, truth + off)
         assert (claim.verdict == AuditVerdict.CONSISTENT) == (off == 0), claim
 
 
@@ -187,12 +190,12 @@ def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most(factor, nu
     log_p = SMALL.log_unnormalized(images)
     low = TRUTH - 5
     numbers = torch.arange(num_images)
-    of_ais = PartitionEstimate(torch.full((200,), low).double(), torch.zeros(200, 8))
+    above = PartitionEstimate(torch.full((200,), low).double(), torch.zeros(200, 8))
     log_r = log_p - TRUTH + math.log(factor)
     assert log_r.logsumexp(0) < 0
-    of_raise = ReverseEstimate(log_r[:, None].expand(-1, 2))
+    below = ReverseEstimate(log_r[:, None].expand(-1, 2))
     run = AnnealingRun(
-        480, of_ais, bracket(log_p, numbers, of_ais, of_raise), seconds=1.0, chosen=numbers
+        480, above, bracket(log_p, numbers, above, below), seconds=1.0, chosen=numbers
     )
     estimated = audited(SMALL, images, claimed_log_z=TRUTH).evaluation
     wrong = replace(
@@ -208,15 +211,18 @@ def test_raise_excludes_the_truth_in_three_of_a_thousand_sets_at_most(factor, nu
 @pytest.mark.usefixtures("_estimated")
 def test_mass_of_distinct_images():
     """Images that occur twice count once: the sum over all states is Z, and no more."""
-    found = audited(SMALL, torch.cat([STATES, STATES]), claimed_log_z=log_z(SMALL))
-    [mass] = [bound for bound in found.bounds if bound.name == "the mass of the test images"]
+    checked = audited(SMALL, torch.cat([STATES, STATES]), claimed_log_z=log_z(SMALL))
+    [mass] = [bound for bound in checked.bounds if bound.name == "the mass of the test images"]
     assert mass.low == pytest.approx(log_z(SMALL), abs=1e-9)
-    assert found.verdict == AuditVerdict.CONSISTENT
+    assert checked.verdict == AuditVerdict.CONSISTENT
 
 
 @pytest.mark.parametrize("hidden", [0, 30])
 def test_bound_from_the_images_that_annealing_reaches(hidden):
-    """For draws of the model, and exact p_ann, it fails in at most one run of ten, and a few images cost it little."""
+    """For draws of the model and exact p_ann, it fails in at most one run of ten.
+
+    A few images cost it little.
+    """
     log_p = SMALL.log_unnormalized(STATES)
     # a p_ann that leaves half of the states out, and a model with little mass there
     reached = torch.arange(len(STATES)) % 2 == 0
@@ -244,16 +250,16 @@ def test_difference_of_two_models():
     """All of it is known: the mean over the images, its error, and who is better."""
     other = random_rbm(8, 5, seed=9)
     test = draws(SMALL, 400, 5)
-    found = compare(SMALL, other, test)
+    comparison = compare(SMALL, other, test)
     ratio = SMALL.log_unnormalized(test) - other.log_unnormalized(test)
     ratio = ratio - log_z(SMALL) + log_z(other)
     mean = ratio.mean().item()
     error = ratio.std().item() / 20
-    assert found.difference.mean == pytest.approx(mean, abs=1e-9)
-    low, high = found.difference.sample_interval
+    assert comparison.difference.mean == pytest.approx(mean, abs=1e-9)
+    low, high = comparison.difference.sample_interval
     assert high - low == pytest.approx(2 * 1.966 * error, rel=1e-3)  # Student, 399 degrees
-    assert found.wins == (ratio > 0).double().mean().item()
-    assert found.verdict == "first better"
+    assert comparison.wins == (ratio > 0).double().mean().item()
+    assert comparison.verdict == "first better"
     turned = compare(other, SMALL, test)
     assert turned.difference.mean == pytest.approx(-mean, abs=1e-9)
     assert turned.verdict == "second better"
@@ -264,51 +270,55 @@ def test_error_of_both_log_z_counts():
     generator = seeded_generator(3)
     test = draws(SMALL, 100, 6)
     almost = RBM(SMALL.weights, SMALL.visible_bias + 1e-9, SMALL.hidden_bias)
-    found = compare(SMALL, almost, test, generator=generator, progress=False)
-    errors = [evaluation.known_log_z.std_error for evaluation in (found.first, found.second)]
-    low, high = found.difference.interval
-    # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of
-    # freedom
+    comparison = compare(SMALL, almost, test, generator=generator, progress=False)
+    errors = [
+        evaluation.known_log_z.std_error for evaluation in (comparison.first, comparison.second)
+    ]
+    low, high = comparison.difference.interval
+    # both differ by their errors only: at 95 %, with at least a few degrees of freedom
     assert 1.9 * math.hypot(*errors) < (high - low) / 2 < 13 * math.hypot(*errors)
     assert low < 0 < high
-    assert (found.verdict, found.wins) == ("no difference shown", None)
+    assert (comparison.verdict, comparison.wins) == ("no difference shown", None)
 
 
 @pytest.mark.usefixtures("_estimated")
 def test_one_model_is_evaluated_once():
-    """The same numbers in another type are the same model: no difference is estimated that is known to be zero."""
-    found = compare(
+    """The same numbers in another type are the same model.
+
+    No difference is estimated that is known to be zero.
+    """
+    comparison = compare(
         SMALL.to(dtype=torch.float32),
         SMALL.to(dtype=torch.float32).to(dtype=torch.float64),
         draws(SMALL, 50, 6),
     )
-    assert found.first is found.second
-    assert (found.difference.mean, found.difference.interval) == (0, (0, 0))
-    assert (found.verdict, found.wins) == ("the models are the same", None)
-    said = describe_comparison(found).splitlines()
-    assert [line.partition(" ")[0] for line in said] == ["both:", "For", "", "Verdict:"]
-    assert said[-1] == "Verdict: the models are the same."
+    assert comparison.first is comparison.second
+    assert (comparison.difference.mean, comparison.difference.interval) == (0, (0, 0))
+    assert (comparison.verdict, comparison.wins) == ("the models are the same", None)
+    lines = describe_comparison(comparison).splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["both:", "For", "", "Verdict:"]
+    assert lines[-1] == "Verdict: the models are the same."
 
 
 @pytest.mark.parametrize("same", [False, True])
 def test_what_a_warning_takes_back_is_not_said(same):
-    found = compare(SMALL, SMALL if same else random_rbm(8, 5, seed=9), draws(SMALL, 400, 5))
-    assert (found.wins is None) == same
+    comparison = compare(SMALL, SMALL if same else random_rbm(8, 5, seed=9), draws(SMALL, 400, 5))
+    assert (comparison.wins is None) == same
     doubt = Doubt(Verdict.NOT_TRUSTED, "A mode may be missing.")
-    doubted = replace(found.first, judgement=Judgement(Verdict.NOT_TRUSTED, (doubt,)))
-    found = replace(found, first=doubted)
-    assert found.wins is None
-    said = describe_comparison(found)
-    assert "higher probability" not in said
-    assert f"\n  - {'both' if same else 'first'}: A mode may be missing." in said
+    doubted = replace(comparison.first, judgement=Judgement(Verdict.NOT_TRUSTED, (doubt,)))
+    comparison = replace(comparison, first=doubted)
+    assert comparison.wins is None
+    text = describe_comparison(comparison)
+    assert "higher probability" not in text
+    assert f"\n  - {'both' if same else 'first'}: A mode may be missing." in text
 
 
 def test_few_images_speak_for_themselves_only():
     """Two images, both much more probable under the first model: nothing is known of others."""
     other = random_rbm(8, 5, seed=9)
     better = (LOG_P - other.log_unnormalized(STATES) + exact_log_z(other)).topk(200).indices
-    found = compare(SMALL, other, STATES[better[[0, 150]]])
-    assert found.verdict == "first better on these images"
+    comparison = compare(SMALL, other, STATES[better[[0, 150]]])
+    assert comparison.verdict == "first better on these images"
 
 
 # ---- the commands

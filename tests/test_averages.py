@@ -1,4 +1,7 @@
-"""How often the interval for other images holds, and where there is none, for families of log-probabilities."""
+"""How often the interval for other images holds, for families of log-probabilities.
+
+And where there is no such interval.
+"""
 
 import math
 
@@ -87,9 +90,9 @@ def test_one_image_that_decides(worse, stated):
     """A single image holds most of the spread, two hold less than half of it each."""
     values = normal((FEWEST,), seeded_generator(0))
     values[:worse] -= 40
-    found = average_of(values, Uncertain(0.0))
-    assert (found.sample_interval != UNKNOWN) == stated
-    assert ("one image makes up 8" in found.doubt) == (not stated)
+    average = average_of(values, Uncertain(0.0))
+    assert (average.sample_interval != UNKNOWN) == stated
+    assert ("one image makes up 8" in average.doubt) == (not stated)
 
 
 @pytest.mark.parametrize("worse", [1, 2])
@@ -112,13 +115,13 @@ def test_copies_and_weights_are_counted_alike(worse, copies):
 
 
 def test_what_exceeds_all_images_is_told_from_few():
-    """A baseline is compared with the upper end of both errors, whatever is said of other images."""
+    """A baseline is compared with the upper end of both errors, whatever the other images."""
     values = torch.tensor([-1.0, -2.0, -3.0], dtype=torch.float64)
-    found = average_of(values, Uncertain(0.0))
-    assert found.sample_interval == UNKNOWN
-    assert found.highest == pytest.approx(-2 + 4.3027 / math.sqrt(3), abs=1e-3)
+    average = average_of(values, Uncertain(0.0))
+    assert average.sample_interval == UNKNOWN
+    assert average.highest == pytest.approx(-2 + 4.3027 / math.sqrt(3), abs=1e-3)
 
 
 def test_a_set_without_spread():
-    found = average_of(torch.ones(FEWEST, dtype=torch.float64), Uncertain(0.0))
-    assert found.sample_interval == (1.0, 1.0)
+    average = average_of(torch.ones(FEWEST, dtype=torch.float64), Uncertain(0.0))
+    assert average.sample_interval == (1.0, 1.0)

@@ -15,15 +15,14 @@ INFINITY = math.inf
 def two_gaussians(count_0, count_1, seed, shift=1.5, truth=0.7):
     """f_0 = N(0, 1) and f_1 = e^truth N(shift, 1): ln f_1 / f_0 at draws of both."""
     generator = seeded_generator(seed)
-    x, y = (
-        torch.randn(count, dtype=torch.float64, generator=generator) for count in (count_0, count_1)
-    )
+    x = torch.randn(count_0, dtype=torch.float64, generator=generator)
+    y = torch.randn(count_1, dtype=torch.float64, generator=generator)
     log_ratio = [truth + shift * draws - shift**2 / 2 for draws in (x, y + shift)]
     return log_ratio[0], -log_ratio[1]
 
 
 def test_frequencies_that_are_exact_give_the_exact_ratio():
-    """Two states with weights (1, 1) and (1, 3), drawn as often as their probabilities say, in unequal numbers."""
+    """Two states with weights (1, 1) and (1, 3), drawn as often as expected, in unequal numbers."""
     log_3 = math.log(3)
     estimate = bennett([0, log_3] * 5, [-log_3] * 30 + [0] * 10)
     assert estimate.log_ratio == pytest.approx(math.log(2), abs=1e-12)
@@ -38,7 +37,10 @@ def test_frequencies_that_are_exact_give_the_exact_ratio():
     ],
 )
 def test_pymbar_gives_the_same(counts, seed, log_ratio, std_error):
-    """pymbar 4.0.3, run once: `other_estimators.bar(-forward, -reverse, uncertainty_method="BAR", relative_tolerance=1e-14)`."""
+    """pymbar 4.0.3, run once.
+
+    `other_estimators.bar(-forward, -reverse, uncertainty_method="BAR", relative_tolerance=1e-14)`.
+    """
     estimate = bennett(*two_gaussians(*counts, seed))
     assert estimate.log_ratio == pytest.approx(log_ratio, abs=1e-12)
     assert estimate.std_error == pytest.approx(std_error, abs=1e-10)
@@ -55,14 +57,16 @@ def test_the_root_is_that_of_the_equation_for_any_numbers():
         shift = roots + math.log(counts[0] / counts[1])
         left = torch.sigmoid(lower - shift).sum(1)
         right = torch.sigmoid(shift - upper).sum(1)
-        # Far from all draws the slope is tiny, and one side of the equation is as large as the
-        # other one.
+        # Far from all draws the slope is tiny, and both sides are equally large.
         torch.testing.assert_close(left, right, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("truth", [10, 50, 300])
 def test_newtons_method_takes_few_rounds(truth, monkeypatch):
-    """Not forty, as where its last steps, which rounding decides for so large a ratio, are taken for steps out of the bracket."""
+    """Few steps, for a ratio so large that rounding decides the last ones.
+
+    There would be forty if those were taken for steps out of the bracket.
+    """
     pairs = [two_gaussians(100, 100, seed, truth=truth) for seed in range(9)]
     forward, reverse = (torch.stack(sides) for sides in zip(*pairs, strict=True))
     expected = bennett_roots(forward, -reverse)
@@ -90,7 +94,10 @@ def test_intervals_cover_as_often_as_they_say():
 
 
 def test_blocks_tell_the_error_of_draws_that_depend_on_each_other():
-    """Every draw ten times over: the asymptotic error is too small by the square root of ten, that of blocks is not."""
+    """Every draw ten times over: only the error of blocks stays right.
+
+    The asymptotic one is too small by the square root of ten.
+    """
     forward, reverse = two_gaussians(400, 400, 5)
     honest = bennett(forward, reverse)
     again = [side.repeat_interleave(10) for side in (forward, reverse)]
@@ -132,7 +139,10 @@ BLOCKS = pytest.mark.parametrize("num_batches", [None, 20])
 @pytest.mark.parametrize("counts", [(50_000, 50_000), (21, 10_000)])
 @pytest.mark.parametrize("apart", [40, 500, 2_000])
 def test_without_overlap_the_error_is_infinite(apart, counts, num_batches):
-    """l ~ N(-apart, 1) at draws of 0 and N(apart, 1) at draws of 1: a bootstrap finds an error of zero."""
+    """l ~ N(-apart, 1) at draws of 0 and N(apart, 1) at draws of 1.
+
+    A bootstrap finds an error of zero.
+    """
     lower = normal(-apart, 1, counts[0], 1)
     upper = normal(apart, 1, counts[1], 2)
     for estimate in (
@@ -159,7 +169,10 @@ def test_21_draws_against_10_000(seed, num_batches):
 @BLOCKS
 @pytest.mark.parametrize("scales", [(100, 3_500), (3_500, 100)])
 def test_sides_that_contradict_each_other_are_warned_about(scales, num_batches):
-    """Both sides of N(0, 100) and N(0, 3500) overlap well, but no two densities have these log-ratios."""
+    """Both sides of N(0, 100) and N(0, 3500) overlap well.
+
+    But no two densities have these log-ratios.
+    """
     sides = [normal(0, scale, 50_000, seed) for seed, scale in enumerate(scales)]
     estimate = bennett(*sides, num_batches=num_batches)
     assert 0 < estimate.std_error < INFINITY

@@ -76,8 +76,8 @@ def test_a_copy_of_the_memory_begins_anew(copy):
     copied = copy(memory)
     assert isinstance(copied, Memory)
     assert not copied
-    for given in (~states, states):
-        product(given, 0.7, offset, copied)
+    for others in (~states, states):
+        product(others, 0.7, offset, copied)
     assert torch.equal(product(states, 0.7, offset, copied), expected)
     assert torch.equal(product(states, 0.7, offset, memory), expected)
 
@@ -105,15 +105,15 @@ def test_the_sums_are_the_same_where_torch_has_no_such_function_or_it_fails(monk
     product = binary_product(matrix, matrix.abs().max())
     expected = product(states, 0.7, offset)
 
-    def of_other_shapes(out, states, matrix):
+    def other_shapes(out, states, matrix):
         return call_of_torch(out, states[:, 1:], matrix)
 
-    for given in (lambda *arrays: (0, 0, 0, 0), of_other_shapes):
-        monkeypatch.setattr(products, "call_of_torch", given)
+    for function in (lambda *arrays: (0, 0, 0, 0), other_shapes):
+        monkeypatch.setattr(products, "call_of_torch", function)
         memory = Memory()
-        for asked in (states, ~states, states):
-            found = product(asked, 0.7, offset, memory)
-        assert torch.equal(found, expected)
+        for operand in (states, ~states, states):
+            sums = product(operand, 0.7, offset, memory)
+        assert torch.equal(sums, expected)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 4, 5, 20, 127, 128])

@@ -1,4 +1,7 @@
-"""Chains between nearly blank pages and the rest, against the sums over all pages of a small model that has both as modes."""
+"""Chains between nearly blank pages and the rest, against the sums over all pages.
+
+A small model has both as modes.
+"""
 
 import math
 from types import SimpleNamespace
@@ -19,7 +22,7 @@ PAGES = all_states(6).double()
 
 
 def exact():
-    """p* of all pages, those that are nearly blank, and where each page is after STEPS steps, by matrix products."""
+    """p* of all pages, which are nearly blank, and where each is after STEPS steps: by matrices."""
     hidden = all_states(3).double()
     on_h = TWO_MODES.hidden_probs(PAGES)
     on_v = TWO_MODES.visible_probs(hidden)
@@ -36,24 +39,24 @@ def test_the_flow_bounds_what_arrives_and_masses_are_those_of_the_sums():
     row = flow_row(entry, torch.tensor([3.0, 5.0]), FEWER_THAN, CHAINS, CHAINS, STEPS, seed=1)
 
     arrives = moved[:, blank].sum(1)
-    said = arrives[[-1, -2]].mean().item()
-    assert 0.05 < said < 0.5
-    assert row["arrived"] == pytest.approx(said, abs=4 * math.sqrt(0.25 / (2 * CHAINS)))
+    share = arrives[[-1, -2]].mean().item()
+    assert 0.05 < share < 0.5
+    assert row["arrived"] == pytest.approx(share, abs=4 * math.sqrt(0.25 / (2 * CHAINS)))
     assert (row["half_arrive"], row["none_arrive"], row["half_gap"]) == (0, 0, None)
     assert row["largest_gap"] == 5
 
     # what leaves bounds the mass of all pages from which half arrive
-    of_a = mass[~blank & (arrives >= 0.5)].sum() / mass[blank].sum()
+    mass_of_half = mass[~blank & (arrives >= 0.5)].sum() / mass[blank].sum()
     leaves = ((mass * (1 - arrives))[blank].sum() / mass[blank].sum()).item()
-    assert 0 < of_a <= 2 * leaves
+    assert 0 < mass_of_half <= 2 * leaves
     bound = row["mass_bound"] / 100
     assert 2 * leaves < bound < 2 * (leaves + 6 * math.sqrt(leaves / CHAINS))
 
-    of_blank = mass[blank].sum().log().item()
+    blank_log_z = mass[blank].sum().log().item()
     assert row["blank_error"] < 0.05
-    assert row["blank_log_z"] == pytest.approx(of_blank, abs=4 * row["blank_error"])
-    of_rest = mass[~blank].sum().log().item()
-    assert row["rest_log_z"] == pytest.approx(of_rest, abs=4 * row["rest_error"])
+    assert row["blank_log_z"] == pytest.approx(blank_log_z, abs=4 * row["blank_error"])
+    rest_log_z = mass[~blank].sum().log().item()
+    assert row["rest_log_z"] == pytest.approx(rest_log_z, abs=4 * row["rest_error"])
 
 
 def test_without_nearly_blank_pages_nothing_is_said_of_them():

@@ -1,4 +1,4 @@
-"""Blocks of chains: the same results on any number of cores, and nothing runs on after a failure."""
+"""Blocks of chains: the same results on any number of cores; nothing runs on after a failure."""
 
 import threading
 import time
@@ -43,10 +43,10 @@ def test_parts_of_a_block_walk_side_by_side_to_the_same_bits(threads, monkeypatc
     monkeypatch.setattr(threading_of_walks, "walk_side_by_side", note)
     for count in (1, 2, 3):
         threads(count)
-        told = []
+        counts = []
         generator = seeded_generator(1)
-        forward = ais(path, BETAS, chains, generator, on_step=told.append)
-        assert sum(told) == 6 * chains
+        forward = ais(path, BETAS, chains, generator, on_step=counts.append)
+        assert sum(counts) == 6 * chains
         results.append([forward.log_weights, forward.final_states, generator.get_state()])
         if kind != "pair":
             results[-1].append(raise_log_prob(path, v, BETAS, 9, seeded_generator(2)).log_weights)
@@ -62,17 +62,17 @@ def test_a_failure_in_a_part_of_a_block_ends_the_others(threads, monkeypatch):
     monkeypatch.setattr("paperlib.annealing.rbm_paths._FEWEST_CHAINS", 10)
     monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
     threads(2)
-    told = []
+    counts = []
 
     def tell(chains):
-        told.append(chains)
-        if len(told) == 7:
+        counts.append(chains)
+        if len(counts) == 7:
             raise ZeroDivisionError
 
     path = path_of("base rates", 150, 140, torch.float32)
     with pytest.raises(ZeroDivisionError):
         ais(path, uniform_betas(10_000), 40, seeded_generator(1), on_step=tell)
-    assert len(told) == 7
+    assert len(counts) == 7
     assert torch.get_num_threads() == 2
 
 
@@ -125,8 +125,8 @@ def test_where_one_thread_is_enough_none_is_started(threads, count, tasks):
     def task(number):
         return number, threading.current_thread(), torch.get_num_threads()
 
-    found = run_in_threads([partial(task, n) for n in range(tasks)], lambda: done.append(1))
-    assert found == [(number, threading.current_thread(), 1) for number in range(tasks)]
+    results = run_in_threads([partial(task, n) for n in range(tasks)], lambda: done.append(1))
+    assert results == [(number, threading.current_thread(), 1) for number in range(tasks)]
     assert len(done) == tasks
     assert torch.get_num_threads() == count
 

@@ -38,7 +38,7 @@ def chapter(*cells):
 
 
 class Book:
-    """A book of these pages with the settings of `_config.yml`, and everything that Sphinx has read of it.
+    """A book of these pages with the settings of `_config.yml`, as Sphinx has read it.
 
     Its chapter is called as the one that has written the records that tests use.
     """
@@ -72,7 +72,7 @@ class Book:
 
     def read(self):
         """Read what has changed, and return the pages that are to be written."""
-        told = io.StringIO()
+        warnings = io.StringIO()
         output = self._folder / "_build"
         with patch_docutils(), docutils_namespace():
             self.app = Sphinx(
@@ -83,12 +83,12 @@ class Book:
                 "dummy",
                 self._settings,
                 status=None,
-                warning=told,
+                warning=warnings,
             )
             written = self.app.builder.read()
             pickled = output / ".doctrees" / ENV_PICKLE_FILENAME
             pickled.write_bytes(pickle.dumps(self.app.env, pickle.HIGHEST_PROTOCOL))
-        self.told = told.getvalue()
+        self.warnings = warnings.getvalue()
         return written
 
     def page(self, name=NAME):
@@ -101,7 +101,7 @@ def page_of(tmp_path_factory):
 
     def built(*cells, url=""):
         book = Book(tmp_path_factory.mktemp("book"), {NAME: chapter(*cells)}, url)
-        assert book.told == ""
+        assert book.warnings == ""
         return book.page()
 
     return built
@@ -119,7 +119,11 @@ def only(page, kind):
 # ---- figures and tables
 
 
-PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+#: A PNG file of one pixel.
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+    "AAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def drawn(*records):
@@ -305,7 +309,7 @@ CITED = "# The book\n\n```bibtex\n@software{x,\n  title = {T},\n  year    = {202
 def with_it(folder, url):
     """Everything of a book in which the address stands, in one text."""
     book = Book(folder, {NAME: chapter(), "intro": CITED}, url)
-    assert book.told == ""
+    assert book.warnings == ""
     text = book.page().astext() + book.page("intro").astext()
     return text + "".join(link["refuri"] for link in book.page().findall(nodes.reference))
 
@@ -337,7 +341,7 @@ def test_no_page_has_a_placeholder():
 
 
 @pytest.mark.parametrize(
-    ("url", "state", "said"),
+    ("url", "state", "words"),
     [
         ("", (None, None), ", built on "),
         ("", ("0123456789ab", True), ", commit 012345678 with changes, built on "),
@@ -348,8 +352,8 @@ def test_no_page_has_a_placeholder():
         ),
     ],
 )
-def test_foot_of_a_page_has_version_commit_and_date(url, state, said):
-    assert _footer(url, *state).startswith(f"Version {__version__}{said}20")
+def test_foot_of_a_page_has_version_commit_and_date(url, state, words):
+    assert _footer(url, *state).startswith(f"Version {__version__}{words}20")
 
 
 def test_settings_keep_what_they_have():
@@ -513,7 +517,7 @@ That is *annealed importance sampling*.
 def test_terms_are_entered_where_the_chapter_defines_them(tmp_path):
     pages = {"04-chapter": TEXT, "08-other": "# Other\n\nA gap.", "glossary": GLOSSARY}
     book = Book(tmp_path, pages)
-    assert book.told == ""
+    assert book.warnings == ""
     app = book.app
     entries = app.env.get_domain("index").data["entries"]
     entered = {place: term for _, term, place, *_ in entries["book/04-chapter"]}

@@ -1,4 +1,4 @@
-"""The pages of the book: names resolve, citations and links have targets, notebooks are clean, errata hold."""
+"""The pages of the book: names, citations and links resolve, notebooks are clean, errata hold."""
 
 from __future__ import annotations
 
@@ -190,22 +190,25 @@ EACH_SYMBOL = pytest.mark.parametrize(
 
 
 def resolve(name):
-    """The object of this dotted name, as users find it; for fields without a default, their class's annotation."""
+    """The object of this dotted name, as users find it.
+
+    For a field without a default, the annotation of its class.
+    """
     package, *parts = name.split(".")
-    found = importlib.import_module(package)
+    thing = importlib.import_module(package)
     for part in parts:
-        if hasattr(found, part):
-            found = getattr(found, part)
-        elif inspect.ismodule(found):
-            found = importlib.import_module(f"{found.__name__}.{part}")
-        elif hasattr(INSTANCES.get(found), part):
-            found = getattr(INSTANCES[found], part)
-        elif inspect.isclass(found) and dataclasses.is_dataclass(found):
-            found = {field.name: field for field in dataclasses.fields(found)}[part]
+        if hasattr(thing, part):
+            thing = getattr(thing, part)
+        elif inspect.ismodule(thing):
+            thing = importlib.import_module(f"{thing.__name__}.{part}")
+        elif hasattr(INSTANCES.get(thing), part):
+            thing = getattr(INSTANCES[thing], part)
+        elif inspect.isclass(thing) and dataclasses.is_dataclass(thing):
+            thing = {field.name: field for field in dataclasses.fields(thing)}[part]
         else:
-            annotations = [vars(c).get("__annotations__", {}) for c in inspect.getmro(found)]
-            found = next(a[part] for a in annotations if part in a)
-    return found
+            annotations = [vars(c).get("__annotations__", {}) for c in inspect.getmro(thing)]
+            thing = next(a[part] for a in annotations if part in a)
+    return thing
 
 
 @EACH_SYMBOL
@@ -243,15 +246,18 @@ def test_a_name_that_does_not_exist_is_noticed():
             resolve(name)
 
 
-def of_the_papers(name):
-    """Whether what this name stands for is in one of the two papers, by its documentation or that of its module."""
-    found = resolve(name)
-    module = sys.modules[found.__module__]
-    texts = (found.__doc__ or "", module.__doc__ or "")
+def is_of_the_papers(name):
+    """Whether what this name stands for is in one of the papers.
+
+    By its documentation or that of its module.
+    """
+    thing = resolve(name)
+    module = sys.modules[thing.__module__]
+    texts = (thing.__doc__ or "", module.__doc__ or "")
     return any(re.search(r"Salakhutdinov|Burda|RAISE|2008 paper", text) for text in texts)
 
 
-@pytest.mark.parametrize("name", list(filter(of_the_papers, public_names(OF_THE_PAPERS))))
+@pytest.mark.parametrize("name", list(filter(is_of_the_papers, public_names(OF_THE_PAPERS))))
 def test_every_public_name_of_the_papers_has_a_symbol(name):
     assert re.search(rf"`{re.escape(name)}[`.]", TEXTS["symbols"])
 
@@ -313,8 +319,7 @@ _ASK_FOR_LN_Z = {"longest_log_z", "known_models"}
 @EACH_NOTEBOOK
 def test_notebook_names_the_chapters_whose_records_it_reads(path):
     nodes = nodes_of(path)
-    # Wherever a chapter mentions a record, be it by way of a variable, its name is a string in a
-    # cell.
+    # If a chapter mentions a record, even through a variable, its name is a string in a cell.
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     if any(isinstance(node, ast.Name) and node.id == "conclusion_rows" for node in nodes):
         # The report reads whatever answers a published number or tries a conclusion.
@@ -441,7 +446,10 @@ class RaiseByEnumeration:
         return p.view_as(self.log_f[0]).sum(1)
 
     def melt(self, mass, shift):
-        """Mean weight for every v: x_k from the reversal of T_{k + shift}; `mass` is [v, h] at x_K."""
+        """Mean weight for every v: x_k from the reversal of T_{k + shift}.
+
+        `mass` is [v, h] at x_K.
+        """
         total = torch.diag_embed(mass.T).permute(1, 2, 0).reshape(len(mass), -1)  # [v, (v, h)]
         for k in range(self.steps - 1, -1, -1):
             total = total @ self.reversal(k + shift)
@@ -454,7 +462,7 @@ class RaiseByEnumeration:
         return self.melt(weight[:, None] * last.softmax(1), shift)
 
     def algorithm_3(self, heating_shift, shift):
-        """The heating kernel for fixed v keeps h with probability 1/2 and else redraws it: its own reversal."""
+        """For fixed v it keeps h with probability 1/2 and else redraws it: its own reversal."""
         mass = (self.log_f[0] - self.log_z_start).exp()
         for k in range(1, self.steps + 1):
             redrawn = mass.sum(1, keepdim=True) * self.log_f[k + heating_shift].softmax(1)
@@ -471,7 +479,10 @@ def test_errata_raise_kernel():
 
 
 def test_errata_variance_of_y_less_x():
-    """ln p_ann, to which RAISE's values tend with many chains, over all images of a tiny model, which are equally likely here."""
+    """ln p_ann, to which RAISE's values tend with many chains.
+
+    Over all images of a tiny model, which are equally likely here.
+    """
     rbm = random_rbm(4, 3, seed=46, scale=2.5)
     empty = RBM(*(torch.zeros(size).double() for size in ((4, 1), 4, 1)))
     x = rbm.log_unnormalized(all_states(4))
@@ -503,17 +514,20 @@ _ROLE = re.compile(r"\{(?:doc\}`(?!api)|cite:[tp]\}`)")
 
 @EACH_NOTEBOOK
 def test_chapters_link_and_cite_as_jupyterlab_shows_it(path):
-    """A role for another page leads nowhere there, and a citation is a key; the book's build makes citations of links to the bibliography."""
+    """In JupyterLab a role for another page leads nowhere, and a citation is shown as its key.
+
+    The book's build makes citations of links to the bibliography.
+    """
     texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
     figures = (cell.metadata.get("mystnb", {}).get("figure") for cell in cells_of(path))
     texts += [figure["caption"] for figure in figures if figure]
     assert [text for text in texts if _ROLE.search(text)] == []
     entries = parse_file(BOOK / "references.bib").entries
     for text in texts:
-        for said, key in re.findall(r"\[([^\[\]]*)\]\(bibliography\.md#(\w+)\)", text):
+        for label, key in re.findall(r"\[([^\[\]]*)\]\(bibliography\.md#(\w+)\)", text):
             who = authors(entries[key])
             year = entries[key].fields["year"]
-            assert said in (f"{who} ({year})", f"{who}, {year}")
+            assert label in (f"{who} ({year})", f"{who}, {year}")
 
 
 def authors(entry):

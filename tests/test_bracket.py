@@ -106,7 +106,7 @@ def test_noise_is_no_agreement(gap, std_error, word):
 
 @pytest.mark.parametrize("gap", [0.0, 40.0, -40.0])
 def test_few_effective_chains_say_nothing(gap):
-    """Eight chains of 100 hold nearly all of the weight, so that the error is finite, and small beside the gap."""
+    """Eight of 100 chains hold nearly all the weight: a finite error, far smaller than the gap."""
     result = noisy(gap, 0.0, [20.0] * 8 + [0.0] * 92)
     assert result.upper_std_error < 0.4
     assert result.verdict() == CANNOT_TELL
@@ -126,7 +126,7 @@ def test_error_of_the_gap_has_no_upper_limit():
 
 
 def test_error_of_the_gap_by_hand():
-    """Weights 1, 1, 1, 5: their mean is 2, its standard deviation 1, so that ln Z has an error of 1/2."""
+    """Weights 1, 1, 1, 5: mean 2, its standard deviation 1, so that ln Z has an error of 1/2."""
     x = torch.arange(5.0, dtype=torch.float64)
     chosen = torch.tensor([4, 1, 2])
     shifts = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
@@ -174,15 +174,16 @@ def test_the_interval_of_the_gap_decides(gap, std_error, word):
 
 
 def test_noise_can_only_silence_a_verdict():
-    """A larger error, fewer degrees of freedom and a larger error of AIS turn an answer into `cannot tell`, and into no other word.
+    """More noise turns an answer into `cannot tell`, and into no other word.
 
-    So does an error that is added, unless the other one has fewer than four degrees of freedom: it
-    is then better known.
+    More noise is a larger error, fewer degrees of freedom or a larger error of AIS. An error
+    that is added does the same, unless the other one has fewer than four degrees of freedom: it is
+    then better known.
     """
     gaps = [-40.0, -1.08, -0.41, -0.1, 0.0, 0.15, 0.99, 1.53, 3.87, 40.0]
     errors = [0.0, 0.01, 0.1, 0.3, 0.5, 1.0, 5.0, 100.0, math.inf]
-    of_ais = [0.0, 0.1, LARGEST_ERROR, LARGEST_ERROR + 0.001, 1.0, math.inf]
-    said = set()
+    ais_errors = [0.0, 0.1, LARGEST_ERROR, LARGEST_ERROR + 0.001, 1.0, math.inf]
+    verdicts = set()
     for gap, tolerance, joined in itertools.product(gaps, (0.1, 0.3, 1.0), (False, True)):
         if joined:
             added = errors
@@ -190,7 +191,7 @@ def test_noise_can_only_silence_a_verdict():
         else:
             added = [0.0]
             freedoms = [math.inf, 99.0, 29.0, 9.0, 3.0, 1.0, 0.0]
-        grids = (errors, added, freedoms, of_ais)
+        grids = (errors, added, freedoms, ais_errors)
         words = {}
         for place in itertools.product(*(range(len(grid)) for grid in grids)):
             first, second, freedom, above = (grid[n] for grid, n in zip(grids, place, strict=True))
@@ -201,12 +202,15 @@ def test_noise_can_only_silence_a_verdict():
             for axis in range(len(grids)):
                 noisier = tuple(n + (axis == number) for number, n in enumerate(place))
                 assert words.get(noisier, word) in (word, CANNOT_TELL)
-        said |= set(words.values())
-    assert said == {"closed", "open", "crossed", CANNOT_TELL}
+        verdicts |= set(words.values())
+    assert verdicts == {"closed", "open", "crossed", CANNOT_TELL}
 
 
 def test_few_degrees_of_freedom_widen_the_interval():
-    """At 99.73 % Student's t has 3.85 standard errors to either side for 11 degrees of freedom, and 3 for infinitely many."""
+    """At 99.73 % Student's t has 3.85 standard errors a side for 11 degrees of freedom.
+
+    For infinitely many it has 3.
+    """
     for freedom, quantile in ((math.inf, 3.0), (11.0, 3.8497)):
         for off, word in ((-0.001, "closed"), (0.001, CANNOT_TELL)):
             error = (1 + off) / quantile
@@ -217,7 +221,7 @@ def test_few_degrees_of_freedom_widen_the_interval():
 
 
 def random_bracket(seed):
-    """With few or many images and chains, some of which have most of the weight, and a gap of up to two nats."""
+    """With few or many images and chains, some with most of the weight, and gaps up to two nats."""
     generator = seeded_generator(seed)
 
     def one_of(*numbers):
@@ -242,8 +246,8 @@ def test_a_record_says_of_a_bracket_what_the_bracket_says():
         row = json.loads(json.dumps(ends_and_gap(result)))
         for tolerance in (0.1, 1.0):
             assert verdict_of(row, tolerance=tolerance) == result.verdict(tolerance)
-            of_start = from_start("base rates", row)
-            assert verdict_of(of_start, "base_rate", tolerance=tolerance) == result.verdict(
+            columns = from_start("base rates", row)
+            assert verdict_of(columns, "base_rate", tolerance=tolerance) == result.verdict(
                 tolerance
             )
         words[result.verdict()] += 1

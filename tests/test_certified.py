@@ -1,4 +1,7 @@
-"""The bound that holds with a stated probability: by sums over all outcomes, and by counting how often it fails."""
+"""The bound that holds with a stated probability.
+
+By sums over all outcomes, and by counting how often it fails.
+"""
 
 import math
 
@@ -28,7 +31,7 @@ def failures(log_weights, true_log_z, level):
 
 
 def most_failures(level, sets=SETS):
-    """More failures than this happen with probability 1e-6 at most if each set fails with probability 1 - level."""
+    """More failures than this have probability 1e-6, if each set fails with 1 - level."""
     return int(binom.isf(1e-6, sets, 1 - level))
 
 
@@ -42,7 +45,10 @@ def markov(log_weights, level):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
 def test_two_point_weights_fail_no_more_often_than_stated(count, level):
-    """w is `high` with probability p and otherwise `low`, Z = 1: only how many are high matters, and all cases are summed."""
+    """w is `high` with probability p and otherwise `low`, and Z = 1.
+
+    Only how many are high matters, and all cases are summed.
+    """
     most = 0.0
     for p in (0.5, 0.1, 0.01, (1 - level) / count, (1 - level) / (4.5 * count)):
         for low in (0.0, 0.5, 0.99):
@@ -90,8 +96,8 @@ def test_a_weight_is_no_number_of_independent_draws(weights):
     fails = bounds < log_z(rbm)
     assert 0 < p[drawn].prod(1)[fails].sum() <= chance
     # the unit of the weights is anybody's choice
-    found = upper_bound_from_reached(ratios[0], chance, 7 * shares)
-    assert found == pytest.approx(bounds[0].item(), abs=1e-5)
+    bound = upper_bound_from_reached(ratios[0], chance, 7 * shares)
+    assert bound == pytest.approx(bounds[0].item(), abs=1e-5)
 
 
 def test_the_bound_is_where_the_mixture_crosses_the_threshold():
@@ -142,8 +148,8 @@ def test_figures_of_the_documentation(count, spread, documented):
     generator = seeded_generator(11)
     normal = torch.randn(300, count, generator=generator, dtype=torch.float64)
     missing = -_lower_bounds(spread * normal - spread**2 / 2, _log_threshold(0.99))
-    # of a median: 1.25 standard deviations over the root of their number, four times, and a digit
-    # of rounding
+    # four errors of a median, 1.25 standard deviations over the root of their number, and
+    # a digit of rounding
     assert missing.median().item() == pytest.approx(
         documented, abs=4 * 1.25 * missing.std().item() / math.sqrt(300) + 0.005
     )
@@ -177,11 +183,11 @@ def test_zeros_and_enormous_spreads():
 
 def test_the_larger_of_both_bounds():
     log_weights = torch.randn(50, generator=seeded_generator(4)).double()
-    own = certified_lower_bound(log_weights, 0.9)
+    certified = certified_lower_bound(log_weights, 0.9)
     states = torch.zeros(50, 3)
     for proven, expected in (
-        (None, own),
-        (own - 1, own),
-        (own + 1, own + 1),
+        (None, certified),
+        (certified - 1, certified),
+        (certified + 1, certified + 1),
     ):
         assert PartitionEstimate(log_weights, states, proven).certified_bound(0.9) == expected

@@ -1,4 +1,7 @@
-"""What a re-runner changes, in the notebooks themselves: it runs, or a sentence at the cell of the mistake says what to write."""
+"""What a re-runner changes, in the notebooks themselves.
+
+It runs, or a sentence at the cell of the mistake says what to write.
+"""
 
 import tempfile
 
@@ -17,7 +20,10 @@ SHORT = 30
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
-    """Executes code in one kernel for all tests of this file; returns the error that is shown, or None. There is no data but that in the clone."""
+    """Executes code in one kernel for all tests of this file; returns the error shown, or None.
+
+    There is no data but that of the clone.
+    """
     empty = tmp_path_factory.mktemp("empty")
     with tempfile.TemporaryDirectory(dir="/tmp") as sockets, pytest.MonkeyPatch.context() as patch:
         for variable in ("PAPERLIB_FIGURES", "PAPERLIB_DATA", "PAPERLIB_CACHE"):

@@ -1,4 +1,4 @@
-"""The helper of the chapters: claims about the given parameters bind, claims about others are findings."""
+"""The helper of the chapters: claims bind with the book's parameters, and else are findings."""
 
 import ast
 import json
@@ -51,14 +51,16 @@ def figures(monkeypatch, tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def given(monkeypatch):
-    """The parameters of the chapter that is opened here, as its committed notebook would have them."""
-    given = dict(PARAMETERS)
-    of_book = module.book_parameters
+def committed_parameters(monkeypatch):
+    """The parameters of the chapter opened here, as its committed notebook would have them."""
+    parameters = dict(PARAMETERS)
+    committed = module.book_parameters
     monkeypatch.setattr(
-        module, "book_parameters", lambda name: (given, True) if name == "05-x" else of_book(name)
+        module,
+        "book_parameters",
+        lambda name: (parameters, True) if name == "05-x" else committed(name),
     )
-    return given
+    return parameters
 
 
 def opened(**changes):
@@ -105,13 +107,13 @@ def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):
     assert capsys.readouterr().out == "enough chains: no (with your settings)\n"
 
 
-def of_book(name, **changes):
+def chapter_of_book(name, **changes):
     """A chapter with the parameters of its notebook, but for changes."""
     return open_chapter(name, parameters_of(ROOT / "book" / f"{name}.ipynb") | changes)
 
 
 def test_claim_about_another_setting_is_only_reported(capsys):
-    chapter = of_book("05-exact-partition-functions")
+    chapter = chapter_of_book("05-exact-partition-functions")
     with pytest.raises(AssertionError, match="enough chains"):
         chapter.check("enough chains", False)
     chapter.settings["runs"] = [10]
@@ -127,7 +129,7 @@ def test_a_later_assignment_to_a_parameter_is_the_chapters_own():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"profile": "imagenet"}, "profile: expected one of digits, paper, got 'imagenet'"),
         ({"profile": 8}, "profile: expected text, got 8; the book has 'digits'"),
@@ -138,14 +140,14 @@ def test_a_later_assignment_to_a_parameter_is_the_chapters_own():
     ],
     ids=str,
 )
-def test_a_parameter_that_cannot_be_is_refused_with_what_may_be(changes, told):
-    with pytest.raises(InputError, match=f"^{told}$"):
+def test_a_parameter_that_cannot_be_is_refused_with_what_may_be(changes, message):
+    with pytest.raises(InputError, match=f"^{message}$"):
         opened(**changes)
     assert opened(seed=0, chains=1)
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (1_000, r"a list of numbers, got 1000; the book has \[2000, 8000\]"),
         ([1_000, "many"], r"numbers above 0, got \[1000, 'many'\]"),
@@ -153,11 +155,11 @@ def test_a_parameter_that_cannot_be_is_refused_with_what_may_be(changes, told):
         ({"digits": [1_000]}, r"a value for each of \['digits', 'paper'\], got"),
     ],
 )
-def test_a_parameter_with_a_value_for_each_profile_takes_one_like_these(value, told):
+def test_a_parameter_with_a_value_for_each_profile_takes_one_like_these(value, message):
     def study(budgets):
-        return of_book("17-which-estimator-tells-the-truth", budgets=budgets)
+        return chapter_of_book("17-which-estimator-tells-the-truth", budgets=budgets)
 
-    with pytest.raises(InputError, match=f"budgets: expected {told}"):
+    with pytest.raises(InputError, match=f"budgets: expected {message}"):
         study(value)
     assert not study([1_000]).as_given
     assert not study({"digits": [1_000], "paper": [10_000, 100_000]}).as_given
@@ -168,7 +170,7 @@ def test_a_parameter_with_a_value_for_each_profile_takes_one_like_these(value, t
 
 def test_a_parameter_that_is_none_in_the_book_takes_numbers():
     def study(repeats):
-        return of_book("16-tempering-and-bennetts-ratio", repeats=repeats)
+        return chapter_of_book("16-tempering-and-bennetts-ratio", repeats=repeats)
 
     with pytest.raises(InputError, match="repeats: expected numbers or None, got 'many'"):
         study("many")
@@ -315,20 +317,20 @@ def test_view_without_a_list_leaves_out_columns_that_no_row_fills():
 
 
 def test_joint_table_has_the_rows_of_this_run_above_the_stored_ones():
-    own = Record(records.load_result("dbm-control-variate", "paper"), profile="digits")
-    own["rows"] = [own["rows"][0] | {"model": "mine"}]
-    table = opened().joint_table(own, model="Omniglot DBM")
+    record = Record(records.load_result("dbm-control-variate", "paper"), profile="digits")
+    record["rows"] = [record["rows"][0] | {"model": "mine"}]
+    table = opened().joint_table(record, model="Omniglot DBM")
     assert [row[0] for row in table.rows] == ["mine", "Omniglot DBM"]
     assert table.source.count("dbm-control-variate.json") == 4  # text and address, of either record
-    assert len(opened().joint_table(own).rows) == 3
+    assert len(opened().joint_table(record).rows) == 3
     # at the papers' size, and without a stored record, there is nothing to set below
-    for alone in (own | {"profile": "paper"}, own | {"name": "no-such"}):
+    for alone in (record | {"profile": "paper"}, record | {"name": "no-such"}):
         assert [row[0] for row in opened().joint_table(Record(alone)).rows] == ["mine"]
 
 
 def test_settings_are_those_of_the_profile_and_show_both():
     for profile, runs in (("digits", 10), ("paper", 10_000)):
-        settings = of_book("05-exact-partition-functions", profile=profile).settings
+        settings = chapter_of_book("05-exact-partition-functions", profile=profile).settings
         assert runs in (settings["runs"][0], settings["runs"][-1])
         shown = settings._repr_markdown_()
         assert "| `evaluate_every` | `10` | `20` |" in shown
@@ -343,7 +345,10 @@ def test_settings_are_those_of_the_profile_and_show_both():
 
 @pytest.fixture
 def book(monkeypatch):
-    """Record `a-table` as the book has it, and a function that says what a chapter that computed another log_z prints of it."""
+    """Record `a-table` as in the book, and what a chapter prints that computed another log_z.
+
+    The latter is a function.
+    """
     stored = {"a-table": opened().record("a-table", [{"model": "tiny", "log_z": 1.0, "steps": 10}])}
     monkeypatch.setattr(module, "load_result", lambda name, profile: stored.get(name))
     return stored
@@ -414,9 +419,9 @@ def test_a_record_of_ones_own_has_a_folder_and_the_command_that_makes_it_again(
     figures, changes, folder, options
 ):
     opened().record("one", [{"steps": 1}])
-    own = opened(**changes).record("one", [{"steps": 2}])
-    assert own["provenance"]["command"].endswith(f"--only 05-x {options}")
-    assert own["provenance"]["own"] == changes
+    saved = opened(**changes).record("one", [{"steps": 2}])
+    assert saved["provenance"]["command"].endswith(f"--only 05-x {options}")
+    assert saved["provenance"]["own"] == changes
     written = [
         json.loads((path / "one.json").read_text())
         for path in (figures / "digits", figures / "digits" / "own" / folder)
@@ -447,7 +452,7 @@ def test_below_a_figure_of_ones_own_it_says_so(monkeypatch):
 
 
 def test_a_changed_setting_has_a_folder_and_a_remark_since_no_option_sets_it(figures):
-    chapter = of_book("05-exact-partition-functions")
+    chapter = chapter_of_book("05-exact-partition-functions")
     chapter.settings["runs"].append(3_000)
     chapter.settings["runs"] = chapter.settings["runs"][-2:]
     record = chapter.record("one", [{"steps": 1}])
@@ -459,14 +464,14 @@ def test_a_changed_setting_has_a_folder_and_a_remark_since_no_option_sets_it(fig
 
 def test_settings_have_readable_folders_that_differ():
     values = ({"a": 1}, {"a": [1, 2]}, {"a": [1, 3]}, {"a": [12]}, {"a": "1/2"}, {"a": "x" * 500})
-    names = [records.results_folder("digits", own).name for own in values]
+    names = [records.results_folder("digits", settings).name for settings in values]
     assert len(set(names)) == len(values)
     assert names[0] == "a=1"
     assert all(re.fullmatch(r"[\w=.,-]{1,80}", name) for name in names)
 
 
 @pytest.mark.parametrize(
-    ("chapter", "changes", "told"),
+    ("chapter", "changes", "message"),
     [
         ("16-tempering-and-bennetts-ratio", {"repeats": 1}, "repeats: expected at least 2"),
         ("16-tempering-and-bennetts-ratio", {"max_chain_steps": 100}, "at least 2000, the small"),
@@ -481,9 +486,9 @@ def test_settings_have_readable_folders_that_differ():
         ("10-deep-boltzmann-machines", {"test_images": 5000}, "test_images: expected at most 359"),
     ],
 )
-def test_a_parameter_with_which_a_chapter_cannot_go_on_is_refused(chapter, changes, told):
-    with pytest.raises(InputError, match=told):
-        of_book(chapter, **changes)
+def test_a_parameter_with_which_a_chapter_cannot_go_on_is_refused(chapter, changes, message):
+    with pytest.raises(InputError, match=message):
+        chapter_of_book(chapter, **changes)
 
 
 @pytest.mark.parametrize(
@@ -497,15 +502,15 @@ def test_a_parameter_with_which_a_chapter_cannot_go_on_is_refused(chapter, chang
     ],
 )
 def test_the_least_with_which_it_can_is_not(chapter, changes):
-    assert not of_book(chapter, **changes).as_given
+    assert not chapter_of_book(chapter, **changes).as_given
 
 
 def test_every_limit_is_of_a_parameter_that_a_chapter_has():
     """Otherwise a parameter that is renamed would lose its limit."""
-    of_chapters = {path.stem: set(parameters_of(path)) for path in NOTEBOOKS}
+    parameters = {path.stem: set(parameters_of(path)) for path in NOTEBOOKS}
     for name, limits in LIMITS.items():
-        assert set(limits) <= of_chapters[name]
-    assert set(EVERYWHERE) <= set.union(*of_chapters.values())
+        assert set(limits) <= parameters[name]
+    assert set(EVERYWHERE) <= set.union(*parameters.values())
 
 
 def test_an_open_notebook_shows_progress_and_one_that_is_executed_does_not(monkeypatch, capsys):
@@ -548,8 +553,8 @@ def test_assignment_says_what_to_write_instead(entry):
 @pytest.mark.parametrize("form", [torch.Tensor.numpy, torch.Tensor.bool, torch.Tensor.double])
 def test_own_images_may_have_any_type(entry, form):
     mine = replace(entry.images, test=form(entry.images.test[:30]))
-    own = replace(entry, images=mine, cases=range(20))
-    assert torch.equal(own.log_p, entry.log_p[:30])
+    changed = replace(entry, images=mine, cases=range(20))
+    assert torch.equal(changed.log_p, entry.log_p[:30])
 
 
 def test_own_images_that_do_not_fit_are_refused_in_words(entry):
@@ -558,12 +563,12 @@ def test_own_images_that_do_not_fit_are_refused_in_words(entry):
         replace(entry, images=few)
     with pytest.raises(InputError, match="cases: expected two test images or more, got 1"):
         replace(entry, cases=[0])
-    for test, told in (
+    for test, message in (
         (entry.images.grey.test, "test: expected only 0 and 1"),
         (torch.ones(30, 8, 8), r"got shape \[30, 8, 8\]; test\.flatten\(1\) makes rows"),
         (torch.ones(30, 784), r"test: expected shape \[any, 64\], got \[30, 784\]"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             replace(entry.images, test=test)
     others = BinaryImages(torch.zeros(5, 784), torch.zeros(30, 784), entry.images.grey)
     with pytest.raises(InputError, match=r"images.test: expected shape \[any, 64\]"):
@@ -575,9 +580,9 @@ def test_own_images_that_do_not_fit_are_refused_in_words(entry):
 
 @EACH_NOTEBOOK
 def test_chapter_is_opened_with_its_parameters_and_ends_with_its_numbers(path):
-    given = parameters_of(path)
-    assert isinstance(given["seed"], int)
-    assert given["profile"] == "digits"
+    parameters = parameters_of(path)
+    assert isinstance(parameters["seed"], int)
+    assert parameters["profile"] == "digits"
     calls = [ast.unparse(node) for node in nodes_of(path) if isinstance(node, ast.Call)]
     assert calls.count(f"open_chapter('{path.stem}', globals())") == 1
     assert sum(call.startswith("open_chapter(") for call in calls) == 1
@@ -605,8 +610,8 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
     shown = []
     monkeypatch.setattr(jupyter, "display", lambda text: shown.append(text.data))
 
-    def after(source="1", **of_cell):
-        info = ExecutionInfo(source, False, False, True, "id", cell_meta=of_cell)
+    def after(source="1", **properties):
+        info = ExecutionInfo(source, False, False, True, "id", cell_meta=properties)
         jupyter._say_stored(info)
         jupyter._show_caption(ExecutionResult(info))
 
@@ -626,7 +631,7 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
 
 @pytest.fixture
 def shell(monkeypatch):
-    """The shell of a notebook, which collects the errors that it shows: kind, message and traceback."""
+    """The shell of a notebook, which collects its errors: kind, message and traceback."""
     shell = InteractiveShell()
     shell.shown = []
     monkeypatch.setattr(
@@ -650,9 +655,11 @@ def test_an_error_that_explains_itself_is_shown_with_the_notebooks_own_lines(she
     opened(chains=3)
     shell.push({"refuse": lambda: get_profile("imagenet")})
     shell.run_cell("def mine():\n    return refuse()\n\n\nmine()")
-    told = "profile: expected one of digits, paper, got 'imagenet' (your parameters: chains = 3)"
+    expected = (
+        "profile: expected one of digits, paper, got 'imagenet' (your parameters: chains = 3)"
+    )
     ((kind, message, traceback),) = shell.shown
-    assert (kind, message) == ("InputError", told)
+    assert (kind, message) == ("InputError", expected)
     assert "return refuse()" in traceback
     assert "profiles.py" not in traceback
     shell.run_line_magic("tb", "")
@@ -680,8 +687,8 @@ def _faulty():
 def test_a_cell_that_was_not_run_is_asked_for_and_a_fault_of_the_library_is_shown_in_full(shell):
     opened()
     shell.run_cell("print(no_such_name)")
-    told = "name 'no_such_name' is not defined; run the cells above this one first, or look for"
-    assert shell.shown[-1][1].startswith(told)
+    message = "name 'no_such_name' is not defined; run the cells above this one first, or look for"
+    assert shell.shown[-1][1].startswith(message)
     shell.push({"faulty": _faulty})
     shell.run_cell("faulty()")
     assert shell.shown[-1][1] == "name 'no_such_name' is not defined"

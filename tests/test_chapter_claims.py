@@ -16,7 +16,7 @@ def answers(claims):
 
 def bracket(steps, gap, error=0.05, exact=-20.0, start="uniform", model="a", **more):
     """A point of a curve: AIS above RAISE by the gap, around -20."""
-    of_ais = more.pop("ais_error", error)
+    ais_error = more.pop("ais_error", error)
     return {
         "model": model,
         "start": start,
@@ -25,9 +25,9 @@ def bracket(steps, gap, error=0.05, exact=-20.0, start="uniform", model="a", **m
         "raise": -20.0 - gap / 2,
         "raise_error": error,
         "ais": -20.0 + gap / 2,
-        "ais_interval": [-20.0 + gap / 2 - 3 * of_ais, -20.0 + gap / 2 + 3 * of_ais],
+        "ais_interval": [-20.0 + gap / 2 - 3 * ais_error, -20.0 + gap / 2 + 3 * ais_error],
         "gap": gap,
-        "gap_error": math.hypot(error, of_ais),
+        "gap_error": math.hypot(error, ais_error),
         "gap_dof": 1000.0,
         **more,
     }
@@ -134,8 +134,8 @@ def direct(low, high, difference=(170.9, 171.5)):
 )
 def test_a_difference_fits_two_directions_unless_an_estimate_is_doubted(forward, warnings, answer):
     backward = direct(-161.0, -160.0) if answer == "no" else direct(-171.0, -170.0)
-    found = ch06.two_directions([forward, backward], [{"warnings": warnings}])
-    assert answers(found) == [answer]
+    row = ch06.two_directions([forward, backward], [{"warnings": warnings}])
+    assert answers(row) == [answer]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_share_of_few_repetitions_says_little(held, repetitions, answer):
 
 
 @pytest.mark.parametrize(
-    ("of_ais", "of_raise", "answer"),
+    ("ais_moves", "raise_moves", "answer"),
     [
         ((1.0, 0.1), (-1.0, 0.1), "yes"),
         ((-1.0, 0.1), (-1.0, 0.1), "no"),
@@ -160,6 +160,6 @@ def test_a_share_of_few_repetitions_says_little(held, repetitions, answer):
     ],
     ids=str,
 )
-def test_the_direction_of_an_error_needs_more_than_noise(of_ais, of_raise, answer):
-    rows = [{"mean": mean, "std_error": error} for mean, error in (of_ais, of_raise)]
+def test_the_direction_of_an_error_needs_more_than_noise(ais_moves, raise_moves, answer):
+    rows = [{"mean": mean, "std_error": error} for mean, error in (ais_moves, raise_moves)]
     assert answers(ch14.direction(rows)) == [answer]

@@ -1,4 +1,4 @@
-"""`paperlib check` and what it rests on: a run beside the committed claims and records, in words."""
+"""`paperlib check`: a run beside the committed claims and records, in words."""
 
 import copy
 import json
@@ -31,8 +31,10 @@ def test_a_number_is_told_with_its_row_its_column_and_the_digits_that_differ():
     low, high = TABLE["rows"][0]["interval_1_sigma"]
     errors = 0.0147 / ((high - low) / 2)
     assert moved(0, log_z=value + 0.0147) == [
-        f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f}"
-        f" (within 1e-6; {errors:.1f} standard errors)"
+        (
+            f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f}"
+            f" (within 1e-6; {errors:.1f} standard errors)"
+        )
     ]
     assert moved(0, log_z=value + 3e-6)[0].count(f"{value:.8f} -> ") == 1
     assert moved(0, log_z=math.inf)[0].endswith("-> inf (within 1e-6)")
@@ -46,15 +48,17 @@ def test_an_interval_and_a_name_are_told_whole():
     (line,) = moved(1, interval_3_sigma=[low, high + 2])
     values = f"({low:.4f}, {high:.2f}) -> ({low:.4f}, {high + 2:.2f})"
     wider = (high + 2 - low) / (high - low)
-    told = f"CD3(16), ln(Z ± 3sigma): {values} (within 1e-6; {wider:.2f} times as wide)"
-    assert line == told
+    expected = f"CD3(16), ln(Z ± 3sigma): {values} (within 1e-6; {wider:.2f} times as wide)"
+    assert line == expected
     (line,) = moved(1, interval_3_sigma=[-math.inf, high])
     assert line.endswith("(within 1e-6)")
     assert moved(2, model="CD2(12)") == ["CD1(12), model: CD1(12) -> CD2(12)"]
 
 
 def test_other_columns_are_named():
-    name, median, medain = ({"label": key, "tolerance": 0} for key in ("name", "median", "medain"))
+    name = {"label": "name", "tolerance": 0}
+    median = {"label": "median", "tolerance": 0}
+    medain = {"label": "medain", "tolerance": 0}
     old = {"columns": {"name": name, "median": median}, "rows": []}
     new = {"columns": {"name": name | {"tolerance": 1}, "medain": medain}, "rows": []}
     assert differences(old, new) == ["columns differ: without median, with medain, another name"]
@@ -75,13 +79,13 @@ def test_on_another_processor_what_follows_training_is_compared_within_its_error
     old = {"name": "a", "columns": columns, "processor_bound": True, "provenance": here}
     old["rows"] = [{"log_z": 10.0, "log_z_error": 0.1, "exact": 10.0}]
 
-    def told(processor, **values):
+    def moved_on(processor, **values):
         new = {"columns": columns, "provenance": here | {"processor": processor}}
         return moved_numbers(old, new | {"rows": [old["rows"][0] | values]})
 
-    assert len(told("AMD EPYC", log_z=10.2, exact=10.2)) == 2
-    assert told("another", log_z=10.2, exact=10.2) == []
-    assert told("another", log_z=10.4) == [
+    assert len(moved_on("AMD EPYC", log_z=10.2, exact=10.2)) == 2
+    assert moved_on("another", log_z=10.2, exact=10.2) == []
+    assert moved_on("another", log_z=10.4) == [
         "a, row 0, log_z: 10.000 -> 10.400 (within 0.3; 4.0 standard errors)"
     ]
 
@@ -139,7 +143,7 @@ def test_a_record_that_follows_long_training_is_left_out_on_another_processor(tm
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "said"),
+    ("kind", "value", "reason"),
     [
         ("draws", None, "draws None, not '0.2.0'"),
         ("draws", "0.1.0", "draws '0.1.0', not '0.2.0'"),
@@ -149,7 +153,7 @@ def test_a_record_that_follows_long_training_is_left_out_on_another_processor(tm
         ("data", {"digits": "abc"}, "another digits (its checksum)"),
     ],
 )
-def test_a_record_from_something_else_than_its_command_uses_is_out_of_date(kind, value, said):
+def test_a_record_from_something_else_than_its_command_uses_is_out_of_date(kind, value, reason):
     record = copy.deepcopy(TABLE)
     assert check.outdated(record) == []
     if value is None:
@@ -157,17 +161,22 @@ def test_a_record_from_something_else_than_its_command_uses_is_out_of_date(kind,
     else:
         before = record["provenance"][kind]
         record["provenance"][kind] = value if isinstance(value, str) else before | value
-    assert check.outdated(record) == [said]
+    assert check.outdated(record) == [reason]
 
 
 @pytest.fixture
 def checkout(monkeypatch, tmp_path):
-    """A book of two chapters, with a claim and a record each, as its runs have left it; returns a function that changes their model."""
+    """A book of two chapters with a claim and a record each, as its runs have left it.
+
+    Returns a function that changes their model.
+    """
 
     def write(number=1.0, name="01-one"):
         sources = [
-            f"from boltzmann_companion.chapter import open_chapter\n"
-            f"chapter = open_chapter({name!r}, globals())\nnumber = {number}",
+            (
+                f"from boltzmann_companion.chapter import open_chapter\n"
+                f"chapter = open_chapter({name!r}, globals())\nnumber = {number}"
+            ),
             'chapter.check("the number is below 2", number < 2)',
             'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
             "chapter.compare()",
@@ -215,8 +224,10 @@ def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, com
     assert second.startswith("  the run stopped: ")
     assert "ZeroDivisionError" in second
     assert last == "  a-table: was not written"
-    kept = {path for path in before if "_build" not in path.parts and "01-one" not in path.name}
-    assert {path.read_bytes() == before[path] for path in kept} == {True}
+    unchanged = {
+        path for path in before if "_build" not in path.parts and "01-one" not in path.name
+    }
+    assert {path.read_bytes() == before[path] for path in unchanged} == {True}
 
 
 def test_records_that_are_out_of_date_are_told_with_their_command(tmp_path):
@@ -227,8 +238,8 @@ def test_records_that_are_out_of_date_are_told_with_their_command(tmp_path):
         (folder / f"{name}.json").write_text(json.dumps(as_json(record)))
     count, old = check.check_records(tmp_path, {CHAPTER})
     assert count == 2
-    (told,) = old
-    first, second = told.splitlines()
+    (notice,) = old
+    first, second = notice.splitlines()
     assert first.startswith("digits/old: made from draws '0.0.1', not ")
     assert second == f"  make it again: {TABLE['provenance']['command']}"
     assert check.check_records(tmp_path, {"06-full-size-rbms"}) == (0, [])

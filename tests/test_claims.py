@@ -1,4 +1,4 @@
-"""What chapters claim of stored records: each claim holds of the committed ones and fails on others."""
+"""What chapters claim of stored records holds of the committed ones and fails on others."""
 
 import importlib
 import itertools
@@ -34,38 +34,51 @@ def answers(claim, stored):
 def read_by(claim):
     """The names of the records that a claim reads."""
     names = []
-    answers(claim, Stored(lambda name: names.append(name) or GIVEN.record(name)))
+
+    def record(name):
+        names.append(name)
+        return GIVEN.record(name)
+
+    answers(claim, Stored(record))
     return list(dict.fromkeys(names))
 
 
 def others(names):
-    """The records with other numbers: all of them, those of a column, or a single one; or rows with what another model has."""
+    """The records with other numbers: all of them, those of a column, or a single one.
+
+    Or each row with what another model has.
+    """
     rows = {name: GIVEN.record(name)["rows"] for name in names}
-    columns = dict.fromkeys(key for own in rows.values() for row in own for key in row)
+    columns = dict.fromkeys(key for table in rows.values() for each in table for key in each)
     most = max(map(len, rows.values()))
     one_cell = itertools.product(columns, range(most))
     places = itertools.chain([(None, None)], ((key, None) for key in columns), one_cell)
     for (column, row), change in itertools.product(places, CHANGES):
-        yield {
-            name: [
-                {
-                    key: changed(value, change)
-                    if column in (None, key) and row in (None, number)
-                    else value
-                    for key, value in found.items()
-                }
-                for number, found in enumerate(own)
-            ]
-            for name, own in rows.items()
-        }
+        yield {name: changed_rows(table, column, row, change) for name, table in rows.items()}
     for shift in range(1, most):
-        yield {
-            name: [
-                own[(number + shift) % len(own)] | {"model": found.get("model")}
-                for number, found in enumerate(own)
-            ]
-            for name, own in rows.items()
+        yield {name: shifted_rows(table, shift) for name, table in rows.items()}
+
+
+def changed_rows(table, column, row, change):
+    """The rows with a change in this column and row; None stands for all of them."""
+
+    def changed_row(number, values):
+        if row not in (None, number):
+            return dict(values)
+        return {
+            key: changed(value, change) if column in (None, key) else value
+            for key, value in values.items()
         }
+
+    return [changed_row(number, values) for number, values in enumerate(table)]
+
+
+def shifted_rows(table, shift):
+    """Each model with the values of the model so many rows below."""
+    return [
+        table[(number + shift) % len(table)] | {"model": values.get("model")}
+        for number, values in enumerate(table)
+    ]
 
 
 def changed(value, change):
@@ -90,18 +103,18 @@ def test_claims_hold(claim):
 @pytest.mark.parametrize("claim", STORED, ids=name_of)
 def test_claims_fail_on_other_records(claim):
     """Each of its sentences, which is known by its place, since its words may hold a number."""
-    given = answers(claim, GIVEN)
-    never = set(range(len(given)))
+    stored = answers(claim, GIVEN)
+    never = set(range(len(stored)))
     for rows in others(read_by(claim)):
         try:
-            found = answers(claim, Stored(lambda name, rows=rows: {"rows": rows[name]}))
+            changed_answers = answers(claim, Stored(lambda name, rows=rows: {"rows": rows[name]}))
         except UNDEFINED:
             continue
-        if len(found) == len(given):
-            never = {n for n in never if found[n][1] == given[n][1]}
+        if len(changed_answers) == len(stored):
+            never = {n for n in never if changed_answers[n][1] == stored[n][1]}
         if not never:
             break
-    assert [given[n][0] for n in sorted(never)] == []
+    assert [stored[n][0] for n in sorted(never)] == []
 
 
 def test_our_mixture_of_a_hundred_components_hardly_overfits():

@@ -31,12 +31,12 @@ def command_that(raises):
         cli.main()
     """
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
     )
 
 
 @pytest.mark.parametrize(
-    ("raises", "code", "said"),
+    ("raises", "code", "sentence"),
     [
         ("InputError('minutes: expected a positive number, got 0')", 2, "minutes: expected"),
         ("ReproductionError('chapter raise failed')", 1, "chapter raise failed"),
@@ -45,10 +45,10 @@ def command_that(raises):
         ("PermissionError(13, 'Permission denied', 'x')", 1, "[Errno 13] Permission denied: 'x'"),
     ],
 )
-def test_what_a_user_can_mend_is_one_sentence(raises, code, said):
+def test_what_a_user_can_mend_is_one_sentence(raises, code, sentence):
     result = command_that(raises)
     assert result.returncode == code
-    assert result.stderr.startswith(f"paperlib: {said}")
+    assert result.stderr.startswith(f"paperlib: {sentence}")
     assert len(result.stderr.splitlines()) == 1
     assert result.stdout == ""
 
@@ -68,34 +68,43 @@ TORCH = "DefaultCPUAllocator: can't allocate memory: you tried to allocate {} by
 
 
 @pytest.mark.parametrize(
-    ("raises", "said"),
+    ("raises", "sentence"),
     [
         (f'RuntimeError("{TORCH.format(3 * 1024**3)}")', "the memory is not enough: 3.00 GiB more"),
         (f'RuntimeError("{TORCH.format(2**20)}")', "the memory is not enough: 1 MiB more"),
         (
-            'RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8589934592 bytes.")',
+            (
+                'RuntimeError("DefaultCPUAllocator: not enough memory:'
+                ' you tried to allocate 8589934592 bytes.")'
+            ),
             "the memory is not enough: 8.00 GiB more",
         ),
         ("MemoryError", "the memory is not enough: more had"),
         (
-            "MemoryError('Unable to allocate 7.11 TiB for an array with shape (1, 2) and data type float64')",
+            (
+                "MemoryError('Unable to allocate 7.11 TiB for an array"
+                " with shape (1, 2) and data type float64')"
+            ),
             "the memory is not enough: 7,280.64 GiB more",
         ),
         (
-            "__import__('torch').OutOfMemoryError('CUDA out of memory. Tried to allocate 20.50 GiB. GPU 0 has a total capacity')",
+            (
+                "__import__('torch').OutOfMemoryError('CUDA out of memory."
+                " Tried to allocate 20.50 GiB. GPU 0 has a total capacity')"
+            ),
             "the GPU's memory is not enough: 20.50 GiB more",
         ),
         ("OSError(12, 'Cannot allocate memory')", "the memory is not enough: more had"),
         ("RuntimeError('std::bad_alloc')", "the memory is not enough: more had"),
     ],
 )
-def test_want_of_memory_is_one_sentence_with_what_helps(raises, said):
+def test_want_of_memory_is_one_sentence_with_what_helps(raises, sentence):
     result = command_that(raises)
     assert result.returncode == 1
-    assert result.stderr.startswith(f"paperlib: {said}")
+    assert result.stderr.startswith(f"paperlib: {sentence}")
     assert len(result.stderr.splitlines()) == 1
     assert "What helps: " in result.stderr
-    assert ("--device cpu" in result.stderr) is ("GPU" in said)
+    assert ("--device cpu" in result.stderr) is ("GPU" in sentence)
     assert "bug" not in result.stderr
 
 
@@ -117,9 +126,9 @@ def test_an_interruption_has_neither_traceback_nor_blame():
 
 def test_every_argument_and_option_says_what_it_is():
     commands = typer.main.get_command(app).commands
-    own = ["evaluate", "audit", "compare", "training"]
-    assert list(commands)[:4] == own
-    assert set(commands) - set(own) == _OF_THE_BOOK
+    jobs = ["evaluate", "audit", "compare", "training"]
+    assert list(commands)[:4] == jobs
+    assert set(commands) - set(jobs) == _OF_THE_BOOK
     silent = [
         f"{name} {parameter.name}"
         for name, command in commands.items()
@@ -152,9 +161,19 @@ def test_the_options_of_a_job_are_the_same_in_every_command():
 
 
 ALL_OPTIONS = {
-    "data": Path("t.npy"), "train": Path("u.npy"), "weights": Path("w.npy"), "binarize": 3, "threshold": 0.5, "names": "weights=W",
-    "minutes": 0.25, "steps": 64, "tempering_steps": 5_000, "seed": 7, "device": "cpu", "json": Path("r.json"),
-}  # fmt: skip
+    "data": Path("t.npy"),
+    "train": Path("u.npy"),
+    "weights": Path("w.npy"),
+    "binarize": 3,
+    "threshold": 0.5,
+    "names": "weights=W",
+    "minutes": 0.25,
+    "steps": 64,
+    "tempering_steps": 5_000,
+    "seed": 7,
+    "device": "cpu",
+    "json": Path("r.json"),
+}
 
 
 @pytest.mark.parametrize("models", ["evaluate m", "audit m", "compare m n", "training m n"])

@@ -1,4 +1,7 @@
-"""Work on a Dask cluster: the same numbers for any number of workers and any order, and a killed worker loses nothing but time."""
+"""Work on a Dask cluster: the same numbers for any number of workers and any order.
+
+A killed worker loses nothing but time.
+"""
 
 import os
 import signal
@@ -55,28 +58,26 @@ def start_cluster(workers, processes):
 
 def test_what_tasks_share_is_sent_once(tmp_path, monkeypatch):
     sent = []
-    submit = distributed.Client.submit
-    monkeypatch.setattr(
-        distributed.Client,
-        "submit",
-        lambda client, *given, **options: (
-            sent.append(given),
-            submit(client, *given, **options),
-        )[1],
-    )
+    original = distributed.Client.submit
+
+    def submit(client, *arguments, **options):
+        sent.append(arguments)
+        return original(client, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "submit", submit)
     with (
         start_cluster(1, False) as local,
         cluster.ClusterExecutor(local.scheduler_address) as executor,
     ):
         run(tmp_path, executor)
-    shared = [given[1] for given in sent if isinstance(given[1], tuple)]
+    shared = [arguments[1] for arguments in sent if isinstance(arguments[1], tuple)]
     assert [path.checksum() for path, _ in shared] == [PATH.checksum()] * 2
     # 12 shards of two runs
     assert len(sent) == 14
 
 
 def test_a_worker_that_dies_loses_at_most_its_shards(tmp_path, monkeypatch):
-    """kill -9 of one of two worker processes, by its process id, when the first shard has arrived."""
+    """kill -9 of one of two worker processes when the first shard has arrived."""
     betas = uniform_betas(600)
     whole = run(tmp_path / "here", betas=betas)
     folder = tmp_path / "cluster"

@@ -1,4 +1,4 @@
-"""Columns are declared once: the files say of every committed record what the record says of itself, and nothing more."""
+"""Columns are declared once: the files say of a record what the record says, and no more."""
 
 import ast
 import json
@@ -39,15 +39,15 @@ def code(path):
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_columns_of_a_committed_record_are_those_declared(path):
     record = json.loads(path.read_text())
-    found = record_columns(record["name"], record["profile"], record["rows"])
+    columns = record_columns(record["name"], record["profile"], record["rows"])
     # as text, which tells 0 from 0.0 and sees the order
-    said = json.dumps({key: asdict(column) for key, column in found.items()})
-    assert said == json.dumps(record["columns"])
+    text = json.dumps({key: asdict(column) for key, column in columns.items()})
+    assert text == json.dumps(record["columns"])
 
 
 @cache
 def committed_columns():
-    """The columns of each committed record, of both profiles together, and the chapter that made it."""
+    """The columns of each committed record, of both profiles, and the chapter that made it."""
     keys = {}
     chapters = {}
     for path in RECORDS:
@@ -93,8 +93,8 @@ def test_views_name_columns_of_their_record(name):
 
 
 def test_record_of_a_reader_has_the_columns_that_records_share_and_others_by_name():
-    found = record_columns("my-own", "digits", [{"warnings": "none"}, {"gap": 1.0, "my_own": 2}])
-    assert list(found.items()) == [
+    columns = record_columns("my-own", "digits", [{"warnings": "none"}, {"gap": 1.0, "my_own": 2}])
+    assert list(columns.items()) == [
         ("warnings", Column("warnings")),
         ("gap", Column("gap", "nats", 1e-6)),
         ("my_own", Column("my own", "", 0.0)),
@@ -111,13 +111,13 @@ def test_tolerance_of_a_training_is_wider_at_the_papers_size():
 
 
 def test_stored_records_that_chapters_show_are_there():
-    asked = {
+    names = {
         name
         for path in NOTEBOOKS.values()
         for name in re.findall(r'\.stored\(\s*"([^"]+)"', code(path))
     }
-    assert len(asked) > 30
-    assert not [name for name in asked if load_result(name, "paper") is None]
+    assert len(names) > 30
+    assert not [name for name in names if load_result(name, "paper") is None]
 
 
 @pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.stem)

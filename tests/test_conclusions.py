@@ -1,4 +1,4 @@
-"""What became of the papers' conclusions: each rule gives each of the three words, on rows made up by hand."""
+"""What became of the papers' conclusions: each rule gives each of three words, on made-up rows."""
 
 import inspect
 import math
@@ -142,7 +142,7 @@ def above_truth(*values, error=0.05):
 
 
 def without_chains(raise_off, gap=0.5):
-    """A bracket whose AIS has a single chain from the uniform start, and RAISE so far below exact."""
+    """A bracket whose AIS has one chain from the uniform start, and RAISE so far below exact."""
     return bracket(gap=gap, uniform=raise_off, exact=-100.0) | {"uniform_ais_error": 1.0}
 
 

@@ -1,4 +1,7 @@
-"""Training: one update against its definition, and that it learns; `test_every_training` has checkpoints, `test_faults` what kills it."""
+"""Training: one update against its definition, and that it learns.
+
+`test_every_training` has checkpoints, `test_faults` what kills it.
+"""
 
 import pytest
 import torch
@@ -39,9 +42,9 @@ UPDATES = {
 }
 
 
-@pytest.mark.parametrize(("changes", "given"), UPDATES.values(), ids=UPDATES)
+@pytest.mark.parametrize(("changes", "options"), UPDATES.values(), ids=UPDATES)
 @pytest.mark.parametrize("chains", [0, 5])
-def test_updates_are_data_minus_chain_statistics(chains, changes, given):
+def test_updates_are_data_minus_chain_statistics(chains, changes, options):
     """The first two updates, written down again from eq. 7 with the same stream of random numbers.
 
     With small weights all units are on in half of the draws, wherever a chain comes from. Only with
@@ -49,7 +52,7 @@ def test_updates_are_data_minus_chain_statistics(chains, changes, given):
     """
     common = {"epochs": 1, "batch_size": 5, "cd_steps": 2, "weight_cost": 0.01}
     before = STRONG.checksum(), BELOW.checksum()
-    result, _ = train(recipe(persistent_chains=chains, **common, **changes), seed=3, **given)
+    result, _ = train(recipe(persistent_chains=chains, **common, **changes), seed=3, **options)
     assert (STRONG.checksum(), BELOW.checksum()) == before
 
     generator = seeded_generator(3)
@@ -60,11 +63,11 @@ def test_updates_are_data_minus_chain_statistics(chains, changes, given):
         return (torch.rand(p.shape, dtype=torch.float64, generator=generator) < p).double()
 
     def pass_up(v):
-        for layer in given.get("layers_below", ()):
+        for layer in options.get("layers_below", ()):
             v = uniform_below(torch.sigmoid(v @ layer.weights + layer.hidden_bias))
         return v
 
-    if "initial" in given:
+    if "initial" in options:
         w, b, a = (tensor.clone() for tensor in STRONG.tensors().values())
     else:
         w = 0.01 * torch.randn(6, 3, dtype=torch.float64, generator=generator)

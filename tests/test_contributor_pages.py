@@ -39,8 +39,7 @@ def test_other_pages_name_no_other_variables(page):
     assert set(re.findall(r"PAPERLIB_[A-Z]+", (ROOT / page).read_text())) <= variables_of_the_code()
 
 
-# The command's own parts are drawn as one room, and what is imported from the tool by the name of
-# its package.
+# The command's own parts are drawn as one room; imports from the tool bear its package's name.
 NOT_DRAWN = {
     "boltzmann_likelihood.__init__",
     "boltzmann_likelihood.__main__",
@@ -49,7 +48,7 @@ NOT_DRAWN = {
 
 
 def drawing():
-    """What stands in the drawing in the letters of code: for each package its name, then its rooms with their heights."""
+    """The text in the drawing, in letters of code: each package, then its rooms with heights."""
     frames = {}
     for frame in ElementTree.parse(BOOK / "_static" / "rooms.svg").findall("{*}g"):
         name, *rooms = [

@@ -1,4 +1,4 @@
-"""The control variate's average and its variance against simulation, and CSL against enumeration."""
+"""The control variate's average and variance against simulation, and CSL by enumeration."""
 
 import math
 
@@ -41,8 +41,7 @@ def test_variance_over_fresh_samples(alpha, total):
     means = torch.tensor([e.mean for e in estimates], dtype=torch.float64)
     assert abs(means.mean() - 2) < 4 * means.std() / math.sqrt(repeats)
     predicted = torch.tensor([e.std_error**2 for e in estimates]).mean().item()
-    # the scatter's own standard error is sqrt(2 / repeats) of it, that of the mean prediction no
-    # more
+    # the scatter's own relative error is sqrt(2 / repeats), and the mean prediction's no larger
     assert predicted / means.var().item() == pytest.approx(1, abs=4 * math.sqrt(4 / repeats))
 
 
@@ -94,7 +93,10 @@ def test_the_whole_test_set_needs_no_control():
 @pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("count", [2, 4, 50])
 def test_jackknife_of_a_log_mean(spread, count):
-    """Its variance is that of 40,000 log-means of log-normal values within a quarter; the delta rule states as little as a tenth."""
+    """Its variance is that of 40,000 log-means of log-normal values within a quarter.
+
+    The delta rule states as little as a tenth.
+    """
     log_values = spread * torch.randn(40_000, count, generator=seeded_generator(count)).double()
     stated = leave_one_out(log_values).square().sum(1).mean()
     assert stated / log_mean_exp(log_values).var() == pytest.approx(1, abs=0.25)
@@ -103,7 +105,8 @@ def test_jackknife_of_a_log_mean(spread, count):
 def test_jackknife_by_hand():
     """Also where one value is so large that the others would be lost in a difference of sums."""
     values = torch.tensor([[1.0, 2.0, 3.0, 6.0], [1e-30, 3e-30, 1e30, 2e-30]]).double()
-    without = [[values[row, [k for k in range(4) if k != j]].sum().log() for j in range(4)] for row in (0, 1)]  # fmt: skip
+    others = [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]
+    without = [[row[three].sum().log() for three in others] for row in values]
     expected = torch.tensor(without).double()
     expected = math.sqrt(3 / 4) * (expected - expected.mean(1, keepdim=True))
     torch.testing.assert_close(leave_one_out(values.log()), expected, rtol=1e-12, atol=1e-12)
@@ -117,15 +120,23 @@ IMAGES = random_rbm(6, 4, 3, scale=2)
 
 @pytest.fixture(scope="module")
 def pool():
-    """ln w of 20,000 reverse chains from each of the 64 images, with a spread of 1.5 nats, and what four of them are expected to say."""
+    """ln w of 20,000 reverse chains from each of 64 images, and what four are expected to say.
+
+    Their spread is 1.5 nats.
+    """
     path = BaseRatePath(IMAGES)
     betas = uniform_betas(2)
-    found = raise_log_prob(path, all_states(6), betas, 20_000, seeded_generator(1), progress=False)
-    return found.log_weights, log_mean_exp(found.log_weights.view(64, -1, 4)).mean(1)
+    estimate = raise_log_prob(
+        path, all_states(6), betas, 20_000, seeded_generator(1), progress=False
+    )
+    return estimate.log_weights, log_mean_exp(estimate.log_weights.view(64, -1, 4)).mean(1)
 
 
 def runs_of(pool, count, total, repeats, weighted=False, chains=4):
-    """Estimates from `count` of `total` images that the model draws, each with new images and chains, and the averages of all of them."""
+    """Estimates from `count` of `total` images, and the averages of all of these.
+
+    The model draws the images; each estimate has new images and chains.
+    """
     log_weights, expected = pool
     log_p = IMAGES.log_unnormalized(all_states(6))
     generator = seeded_generator(7)
@@ -136,20 +147,23 @@ def runs_of(pool, count, total, repeats, weighted=False, chains=4):
         which = torch.randint(log_weights.shape[1], (count, chains), generator=generator)
         below = ReverseEstimate(log_weights[images[chosen]].gather(1, which))
         x = log_p[images]
-        of_chosen = weights[chosen] if weighted else None
-        found = control_variate_mean(
-            below, x[chosen], x, batch_weights=of_chosen, all_weights=weights
+        chosen_weights = weights[chosen] if weighted else None
+        average = control_variate_mean(
+            below, x[chosen], x, batch_weights=chosen_weights, all_weights=weights
         )
-        yield found, weighted_mean(expected[images], weights).item()
+        yield average, weighted_mean(expected[images], weights).item()
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize(("count", "total"), SIZES)
 def test_interval_holds_what_raise_is_expected_to_say_of_all_images(pool, count, total, weighted):
-    """500 intervals of 95 % hold it in 92 to 98 of 100: the count itself is known to one of 100, and each lies within."""
+    """500 intervals of 95 % hold it in 92 to 98 of 100.
+
+    The count itself is known to one of 100.
+    """
     held = [
-        found.interval()[0] <= truth <= found.interval()[1]
-        for found, truth in runs_of(pool, count, total, 500, weighted)
+        average.interval()[0] <= truth <= average.interval()[1]
+        for average, truth in runs_of(pool, count, total, 500, weighted)
     ]
     assert 0.92 <= sum(held) / 500 <= 0.98
 
@@ -157,17 +171,17 @@ def test_interval_holds_what_raise_is_expected_to_say_of_all_images(pool, count,
 @pytest.mark.parametrize(("count", "total"), [(40, 40), (40, 100), (100, 397)])
 def test_error_and_its_parts_are_what_they_say(pool, count, total):
     """Over 500 runs. Without the noise of the chains, all images would have an error of zero."""
-    found, truths = zip(*runs_of(pool, count, total, 500), strict=True)
-    off = torch.tensor([one.mean for one in found]) - torch.tensor(truths)
-    stated = torch.tensor([one.test_set_std_error for one in found])
+    averages, truths = zip(*runs_of(pool, count, total, 500), strict=True)
+    off = torch.tensor([one.mean for one in averages]) - torch.tensor(truths)
+    stated = torch.tensor([one.test_set_std_error for one in averages])
     # a scatter of 500 has an error of sqrt(1 / 1,000), the jackknife a bias of a few per cent where
     # weights spread
     assert stated.square().mean().sqrt().item() == pytest.approx(off.std().item(), rel=0.1)
-    for one in found:
+    for one in averages:
         assert math.hypot(one.monte_carlo_std_error, one.choice_std_error) == pytest.approx(
             one.test_set_std_error, rel=1e-9
         )
-    chosen = [one.choice_std_error for one in found]
+    chosen = [one.choice_std_error for one in averages]
     assert (max(chosen) == 0) == (count == total)
 
 
@@ -180,10 +194,13 @@ def test_two_cases_do_not_estimate_alpha():
 
 
 def test_one_chain_cannot_tell_its_noise(pool):
-    """All of the spread between images counts as noise, so that the interval is too wide rather than too narrow."""
+    """All of the spread between images counts as noise.
+
+    The interval is too wide rather than too narrow.
+    """
     held = [
-        found.interval()[0] <= truth <= found.interval()[1]
-        for found, truth in runs_of((pool[0], pool[0].mean(1)), 40, 40, 500, chains=1)
+        average.interval()[0] <= truth <= average.interval()[1]
+        for average, truth in runs_of((pool[0], pool[0].mean(1)), 40, 40, 500, chains=1)
     ]
     assert sum(held) / 500 >= 0.93
 
@@ -218,12 +235,15 @@ def test_csl_is_the_mean_conditional_probability():
 
 
 def test_csl_states_the_spread_of_fresh_chains():
-    """All images share the chains: taken as independent of each other, the errors of 16 images would be four times too small."""
-    found = [csl_estimate(RBM, V, 40, 20, seeded_generator(seed), False) for seed in range(300)]
-    spread = torch.tensor([one.mean for one in found]).std().item()
-    stated = torch.tensor([one.monte_carlo_std_error for one in found]).square().mean().sqrt()
+    """All images share the chains.
+
+    Taken as independent, the errors of 16 images would be four times too small.
+    """
+    estimates = [csl_estimate(RBM, V, 40, 20, seeded_generator(seed), False) for seed in range(300)]
+    spread = torch.tensor([one.mean for one in estimates]).std().item()
+    stated = torch.tensor([one.monte_carlo_std_error for one in estimates]).square().mean().sqrt()
     assert stated.item() == pytest.approx(spread, rel=4 * math.sqrt(1 / 600))
-    assert torch.equal(found[0].log_prob, csl_log_prob(RBM, V, 40, 20, seeded_generator(0)))
+    assert torch.equal(estimates[0].log_prob, csl_log_prob(RBM, V, 40, 20, seeded_generator(0)))
     one = csl_estimate(RBM, V, 1, 20, seeded_generator(0))
     assert one.std_error == one.monte_carlo_std_error == math.inf
     assert csl_estimate(RBM, V[:1], 40, 20, seeded_generator(0)).std_error == math.inf
@@ -237,8 +257,8 @@ def test_intervals_with_a_fitted_alpha_hold(count):
     held = 0
     for _ in range(1_000):
         chosen = torch.randperm(500, generator=generator)[:count]
-        found = control_variate_mean(y[chosen], x[chosen], x, alpha=None)
-        low, high = found.interval(0.95)
+        average = control_variate_mean(y[chosen], x[chosen], x, alpha=None)
+        low, high = average.interval(0.95)
         held += low <= y.mean().item() <= high
-    assert found.degrees_of_freedom == count - 2
+    assert average.degrees_of_freedom == count - 2
     assert 925 <= held <= 975

@@ -1,4 +1,7 @@
-"""Test sets as people keep them: each is read as what it is, or refused in one sentence, and who does what that says gets the right rows."""
+"""Test sets as people keep them: each is read as what it is, or refused in one sentence.
+
+Whoever does what that sentence says gets the right rows.
+"""
 
 import gzip
 import re
@@ -28,7 +31,7 @@ def table(rows, first="", separator=","):
     return f"{first}{text}\n".encode()
 
 
-def of_python_2(array):
+def npy_of_python_2(array):
     """As numpy of Python 2 wrote it, with long whole numbers."""
     shape = "".join(f"{length}L, " for length in array.shape)
     header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({shape}), }}"
@@ -37,17 +40,17 @@ def of_python_2(array):
 
 
 def cells(images):
-    found = np.empty((len(images) // 8, 8), object)
-    for place, image in zip(np.ndindex(found.shape), images, strict=True):
-        found[place] = image
-    return found
+    cell_array = np.empty((len(images) // 8, 8), object)
+    for place, image in zip(np.ndindex(cell_array.shape), images, strict=True):
+        cell_array[place] = image
+    return cell_array
 
 
 def compressed(array, **options):
     return as_hdf5({"test": lambda file, name: file.create_dataset(name, data=array, **options)})
 
 
-def of_octave(file, name):
+def octave_group(file, name):
     file.create_group(name).attrs["OCTAVE_NEW_FORMAT"] = 1
     file[f"{name}/value"] = X.T
 
@@ -58,8 +61,8 @@ def unknown_filter(file, name):
     made.set_chunk(X.shape)
     made.set_filter(32_001, h5py.h5z.FLAG_OPTIONAL)
     space = h5py.h5s.create_simple(X.shape)
-    found = h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_UINT8, space, made)
-    found.write_direct_chunk((0, 0), X.tobytes())
+    dataset = h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_UINT8, space, made)
+    dataset.write_direct_chunk((0, 0), X.tobytes())
 
 
 TEMPERATURES = {"T=2.000000": 1 - SQUARES, "T=2.269000": SQUARES}
@@ -83,7 +86,10 @@ READ = {
     "a name beside what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), ":T=2.0"),
     "a plain name beside a dot": (as_hdf5({"T=2.0": 1 - X, "test": X}), ":test"),
     # formats, under any name
-    **{f"npy of {kind}": (as_npy(X.astype(kind)), "") for kind in ("u1", "u2", "u4", "u8", "i8", "?", "f2", ">u2", ">f4")},
+    **{
+        f"npy of {kind}": (as_npy(X.astype(kind)), "")
+        for kind in ("u1", "u2", "u4", "u8", "i8", "?", "f2", ">u2", ">f4")
+    },
     "npy, compressed": (gzip.compress(as_npy(SQUARES)), ""),
     "npz beside labels": (as_npz({"anything": X, "labels": np.arange(40)}), ""),
     "one of an npz": (as_npz({"x_train": 1 - X, "x_test": X}), ":x_test"),
@@ -96,14 +102,23 @@ READ = {
     "black and white": (as_npy(X * 255), ""),
     "black and white in numbers": (as_npy(X * 255.0), ""),
     # numpy of Python 2
-    "npy of Python 2": (of_python_2(X), ""),
-    "npz of Python 2": (zipped({"x_test.npy": of_python_2(X), "y.npy": of_python_2(X[:, 0])}), ""),
-    "npy of Python 2, compressed": (gzip.compress(of_python_2(X)), ""),
+    "npy of Python 2": (npy_of_python_2(X), ""),
+    "npz of Python 2": (
+        zipped({"x_test.npy": npy_of_python_2(X), "y.npy": npy_of_python_2(X[:, 0])}),
+        "",
+    ),
+    "npy of Python 2, compressed": (gzip.compress(npy_of_python_2(X)), ""),
     # containers
     "a zip of a table": (zipped({"test.csv": table(X)}), ""),
     "a zip of two": (zipped({"train.csv": table(1 - X), "test.csv": table(X)}), ":test.csv"),
-    "a zip of a table with labels": (zipped({"t.csv": table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n")}), ""),
-    "a zip of macOS": (zipped({"__MACOSX/._t.txt": b"\0\5\26\7", "t.txt": table(X, separator=" ")}), ""),
+    "a zip of a table with labels": (
+        zipped({"t.csv": table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n")}),
+        "",
+    ),
+    "a zip of macOS": (
+        zipped({"__MACOSX/._t.txt": b"\0\5\26\7", "t.txt": table(X, separator=" ")}),
+        "",
+    ),
     "a zip with a text": (zipped({"README.txt": "two words", "sub/test.csv": table(X)}), ""),
     "cells": (as_mat({"dat": cells(SQUARES), "classcounts": cells(X[:, :1]), "n": 36}), ""),
     "cells of all images": (as_mat({"dat": cells(SQUARES)}), ":dat"),
@@ -127,16 +142,16 @@ READ = {
     "a label": (table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n"), ""),
     "a label besides a unit y": (table(np.c_[X, X[:, 0]], "x,b,z,u,v,w,y\n"), ""),
     "words in quotes": (table(X, '"V1","V2","V3","V4","V5","V6"\n').replace(b"1", b'"1"'), ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("content", "member"), READ.values(), ids=READ)
 def test_read(tmp_path, content, member):
     (tmp_path / "t").write_bytes(content)
-    found = read_images("data", f"{tmp_path}/t{member}", D).pixels
-    assert found.dtype == torch.uint8
-    np.testing.assert_array_equal(found, X)
+    pixels = read_images("data", f"{tmp_path}/t{member}", D).pixels
+    assert pixels.dtype == torch.uint8
+    np.testing.assert_array_equal(pixels, X)
 
 
 @pytest.mark.parametrize("kind", ["?", "u1", "i8", "f4", "f8"])
@@ -153,9 +168,9 @@ def test_images_that_compress_well(tmp_path, kind):
 @pytest.mark.parametrize("options", [{"threshold": 0.5}, {"binarize_seed": 0}])
 def test_a_header_is_no_image(tmp_path, first, options):
     (tmp_path / "t").write_bytes(table(X, first))
-    found = read_images("data", tmp_path / "t", D, **options)
-    np.testing.assert_array_equal(found.pixels, X)
-    assert found.notes == (("data: the first line is a header and was left out",) if first else ())
+    images = read_images("data", tmp_path / "t", D, **options)
+    np.testing.assert_array_equal(images.pixels, X)
+    assert images.notes == (("data: the first line is a header and was left out",) if first else ())
 
 
 @pytest.mark.parametrize("options", [{"threshold": 99}, {"binarize_seed": 0}])
@@ -164,13 +179,17 @@ def test_a_header_of_grey_levels(tmp_path, options):
     wide = np.repeat(GREY, 3, 1)
     right = read_images("data", write(tmp_path, as_npy(wide)), 18, **options).pixels
     numbered = table(wide, ",".join(map(str, range(18))) + "\n")
-    found = read_images("data", write(tmp_path, numbered), 18, **options)
-    np.testing.assert_array_equal(found.pixels, right)
+    images = read_images("data", write(tmp_path, numbered), 18, **options)
+    np.testing.assert_array_equal(images.pixels, right)
     for first in (NUMBERED, MANGLED):
-        with pytest.raises(InputError, match=r"plainly a header or plainly an image.*remove a header"):  # fmt: skip
+        with pytest.raises(
+            InputError, match=r"plainly a header or plainly an image.*remove a header"
+        ):
             read_images("data", write(tmp_path, table(GREY, first)), D, **options)
-    found = read_images("data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options)  # fmt: skip
-    assert len(found.pixels) == 41
+    images = read_images(
+        "data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options
+    )
+    assert len(images.pixels) == 41
 
 
 def write(folder, content):
@@ -188,46 +207,90 @@ def test_one_row_is_no_header(tmp_path):
 
 def ratings(*values):
     """Images with these values in the place of a few."""
-    found = X.astype(float)
+    rated = X.astype(float)
     for place, value in enumerate(values):
-        found[place, place] = value
-    return found
+        rated[place, place] = value
+    return rated
 
 
 OF_LABELS = "visible units for labels"
 REFUSED = {
-    "which temperature": (as_hdf5(TEMPERATURES), r"got T=2.000000 \[40, 2, 3\], T=2.269000 \[40, 2, 3\]; choose with .*t:NAME"),
-    "which of what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), r"as (link|meta|null) in .*of T=2.0, link, meta, null choose one with .*t:NAME"),
-    "which of several": (as_npz({"x_train": X, "x_test": X}), r"got x_test \[40, 6\], x_train \[40, 6\]; choose with"),
-    "half a name": (as_hdf5(TEMPERATURES), ":T=2", "expected images of 6 values|expected one array"),
-    "another compression": (as_hdf5({"x": unknown_filter}), "compressed by gzip, lzf or not at all"),
-    "three values": (as_npy(np.where(GREY > 180, -1, X.astype(int))), "missing value .*have to be complete: leave out"),
-    "three values, as bytes": (as_npy(np.where(GREY > 180, 255, X).astype(np.uint8)), "255 beside .*missing value .*have to be complete"),
+    "which temperature": (
+        as_hdf5(TEMPERATURES),
+        r"got T=2.000000 \[40, 2, 3\], T=2.269000 \[40, 2, 3\]; choose with .*t:NAME",
+    ),
+    "which of what is no array": (
+        as_hdf5(NO_ARRAYS | {"T=2.0": X}),
+        r"as (link|meta|null) in .*of T=2.0, link, meta, null choose one with .*t:NAME",
+    ),
+    "which of several": (
+        as_npz({"x_train": X, "x_test": X}),
+        r"got x_test \[40, 6\], x_train \[40, 6\]; choose with",
+    ),
+    "half a name": (
+        as_hdf5(TEMPERATURES),
+        ":T=2",
+        "expected images of 6 values|expected one array",
+    ),
+    "another compression": (
+        as_hdf5({"x": unknown_filter}),
+        "compressed by gzip, lzf or not at all",
+    ),
+    "three values": (
+        as_npy(np.where(GREY > 180, -1, X.astype(int))),
+        "missing value .*have to be complete: leave out",
+    ),
+    "three values, as bytes": (
+        as_npy(np.where(GREY > 180, 255, X).astype(np.uint8)),
+        "255 beside .*missing value .*have to be complete",
+    ),
     "stars and -1": (as_npy(5 * X.astype(int) - (X == 0)), "missing value .*have to be complete"),
     "not rated": (as_npy(ratings(-1, -1, -1)), "missing value .*have to be complete"),
-    "not rated, tables": (table(ratings(-1, -1).astype(int)), "missing value .*have to be complete"),
+    "not rated, tables": (
+        table(ratings(-1, -1).astype(int)),
+        "missing value .*have to be complete",
+    ),
     "NaN": (as_npy(ratings(np.nan)), "got 1 NaN or infinite of 240; images have to be complete"),
     "an empty cell": (table(X).replace(b",1,", b",,", 1), "images have to be complete"),
     "NA": (b"NA,0,1,0,1,1\n" + table(X), "images have to be complete"),
     "strings of bits": (table(X, separator=""), "got 1 in .*commas between"),
-    "strings of bits of numpy": (as_npy(np.array(["010101", "111000"])), "make a row of numbers each"),
+    "strings of bits of numpy": (
+        as_npy(np.array(["010101", "111000"])),
+        "make a row of numbers each",
+    ),
     "a file in a zip": (zipped({"t.mat": as_mat({"x": X})}), ":t.mat", "unpack that file first"),
-    "a broken table in a zip": (zipped({"t.csv": b"0,1\n0,1,1\n", "u.csv": b"0,NA,1,0\n"}), ":t.csv", "unpack that file first"),
-    "cells of several sizes": (as_mat({"dat": cells([*SQUARES[:-1], X[:5, :5]])}), "expected one array"),
+    "a broken table in a zip": (
+        zipped({"t.csv": b"0,1\n0,1,1\n", "u.csv": b"0,NA,1,0\n"}),
+        ":t.csv",
+        "unpack that file first",
+    ),
+    "cells of several sizes": (
+        as_mat({"dat": cells([*SQUARES[:-1], X[:5, :5]])}),
+        "expected one array",
+    ),
     "sparse of torch": (as_pt(torch.from_numpy(X).to_sparse()), "data: expected a dense tensor"),
     "sparse, 7.3": (as_matlab_73({"x/jc": X[0], "x/ir": X[0], "x/data": X[0]}), "save it with -v7"),
-    "text of Octave": (b"# Created by Octave 8.4.0, Sat Nov 28 2026 <u@h>\n# name: x\n# type: matrix\n# rows: 2\n", "save -v7"),
-    "text of Octave, compressed": (gzip.compress(b"# Created by Octave 6.1.0\n# name: x\n"), "save -v7"),
+    "text of Octave": (
+        b"# Created by Octave 8.4.0, Sat Nov 28 2026 <u@h>\n# name: x\n# type: matrix\n# rows: 2\n",
+        "save -v7",
+    ),
+    "text of Octave, compressed": (
+        gzip.compress(b"# Created by Octave 6.1.0\n# name: x\n"),
+        "save -v7",
+    ),
     "bytes of Octave": (b"Octave-1-L\0\1\0\0\0x", "save -v7"),
-    "HDF5 of Octave": (as_hdf5({"x": of_octave}), "save -v7"),
+    "HDF5 of Octave": (as_hdf5({"x": octave_group}), "save -v7"),
     # of no kind that is known, and not read as anything else
     "libsvm": (b"3 1:-0.103956 7:1\n1 2:0.5\n", "expected rows of numbers"),
     "libsvm, several labels": (b"0,3 1:-0.1 2:1\n", "expected rows of numbers"),
     "counts": (b"89|0,0,1,0,1,1\n1|0,1,1,0,1,1\n", "expected rows of numbers"),
     "JSON": (b'{"images": [[0, 1]]}', "expected rows of numbers .* none below the first line"),
     "a printed list": (b"[[0, 1, 0, 1, 1, 0],\n [1, 1, 0, 0, 1, 0]]\n", "expected rows of numbers"),
-    "Clustal": (b"CLUSTAL W (1.83) multiple sequence alignment\n\ns0 ACD\n", "expected rows of numbers"),
-}  # fmt: skip
+    "Clustal": (
+        b"CLUSTAL W (1.83) multiple sequence alignment\n\ns0 ACD\n",
+        "expected rows of numbers",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
@@ -236,10 +299,10 @@ def test_refused(tmp_path, case):
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(InputError, match=message) as refusal:
         read_images("data", f"{tmp_path}/t{''.join(member)}", D)
-    said = str(refusal.value)
-    assert said.startswith("data: expected")
-    assert "\n" not in said
-    assert not re.search(r"undamaged|\(x \+ 1\)|units for labels|white|threshold", said)
+    sentence = str(refusal.value)
+    assert sentence.startswith("data: expected")
+    assert "\n" not in sentence
+    assert not re.search(r"undamaged|\(x \+ 1\)|units for labels|white|threshold", sentence)
 
 
 def test_mat_files_of_version_4(tmp_path):
@@ -268,7 +331,9 @@ def test_mat_files_of_version_4(tmp_path):
     ],
 )
 def test_hints_where_they_are_plausible(tmp_path, shape, kind, width, hint):
-    with pytest.raises(InputError, match=f"as many as the model has visible units, got {shape[1]} in") as refusal:  # fmt: skip
+    with pytest.raises(
+        InputError, match=f"as many as the model has visible units, got {shape[1]} in"
+    ) as refusal:
         read_images("data", write(tmp_path, as_npy(np.ones(shape, kind))), width)
     assert ("(" in str(refusal.value)) == (hint is not None)
     assert (hint or "") in str(refusal.value)
@@ -277,8 +342,8 @@ def test_hints_where_they_are_plausible(tmp_path, shape, kind, width, hint):
 def test_scales(tmp_path):
     """Where it is not clear what is white, the user is asked."""
     for scaled in (GREY.astype(np.uint8), GREY, GREY.astype(float), GREY / 255):
-        found = read_images("data", write(tmp_path, as_npy(scaled)), D, binarize_seed=3)
-        np.testing.assert_array_equal(found.pixels, binarize(GREY / 255, 3))
+        images = read_images("data", write(tmp_path, as_npy(scaled)), D, binarize_seed=3)
+        np.testing.assert_array_equal(images.pixels, binarize(GREY / 255, 3))
     sixteen = np.minimum(GREY // 15, 16)
     path = write(tmp_path, as_npy(sixteen))
     np.testing.assert_array_equal(read_images("data", path, D, threshold=8).pixels, sixteen > 8)
@@ -293,15 +358,17 @@ def test_scales(tmp_path):
 
 def test_spins_are_still_told(tmp_path):
     spins = 2 * X.astype(int) - 1
-    with pytest.raises(InputError, match=r"store \(x \+ 1\) / 2; a model of spins .*binary_from_spins"):  # fmt: skip
+    with pytest.raises(
+        InputError, match=r"store \(x \+ 1\) / 2; a model of spins .*binary_from_spins"
+    ):
         read_images("data", write(tmp_path, as_npy(spins)), D)
     for numbers in (spins, X):
-        found = read_images("data", write(tmp_path, as_npy(numbers)), D, spins=True)
-        np.testing.assert_array_equal(found.pixels, X)
+        images = read_images("data", write(tmp_path, as_npy(numbers)), D, spins=True)
+        np.testing.assert_array_equal(images.pixels, X)
     spins[0, 0] = 0
-    for of_spins, message in ((False, ""), (True, "expected -1 and 1 throughout.*")):
+    for are_spins, message in ((False, ""), (True, "expected -1 and 1 throughout.*")):
         with pytest.raises(InputError, match=f"{message}missing value .*have to be complete"):
-            read_images("data", write(tmp_path, as_npy(spins)), D, spins=of_spins)
+            read_images("data", write(tmp_path, as_npy(spins)), D, spins=are_spins)
 
 
 @pytest.mark.parametrize("missing", [-1, 255])
@@ -312,8 +379,8 @@ def test_no_advice_makes_a_number_of_missing_values(tmp_path, missing, options):
     with pytest.raises(InputError, match=f"{missing} beside .*have to be complete: leave out"):
         read_images("data", write(tmp_path, as_npy(rated)), D, **options)
     complete = ~(rated == missing).any(1)
-    found = read_images("data", write(tmp_path, as_npy(rated[complete])), D, **options)
-    np.testing.assert_array_equal(found.pixels, X[complete])
+    images = read_images("data", write(tmp_path, as_npy(rated[complete])), D, **options)
+    np.testing.assert_array_equal(images.pixels, X[complete])
 
 
 # ---- models
@@ -345,7 +412,7 @@ SEQUENCES = {
     "Stockholm": (STOCKHOLM, "sequences in Stockholm format"),
     "without names": ("\n".join(ROWS.values()) + "\n", "sequences, one in each line"),
     "long, without names": ("ACDEF" * 400 + "\n", "sequences, one in each line"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "kind"), SEQUENCES.values(), ids=SEQUENCES)
@@ -357,7 +424,8 @@ def test_sequences_are_refused(tmp_path, text, kind, suffix):
     with pytest.raises(InputError) as refusal:
         read_images("data", path, D)
     assert str(refusal.value) == (
-        f"data: expected arrays, got {kind}: only models of binary units are read, and rows of 0 and 1 for them, as in a .npy file ({path})"
+        f"data: expected arrays, got {kind}: only models of binary units are read,"
+        f" and rows of 0 and 1 for them, as in a .npy file ({path})"
     )
 
 
@@ -374,8 +442,8 @@ def test_a_header_that_begins_like_sequences_is_none(tmp_path):
         header = b'{"x":{"dtype":"U8","shape":[2,6],"data_offsets":[0,12]}}'
         length = next(n for n in range(len(header), len(header) + 256) if n % 256 == sign)
         content = length.to_bytes(8, "little") + header.ljust(length) + bytes(X[:2].tobytes())
-        found = read_images("data", write(tmp_path, content), D)
-        np.testing.assert_array_equal(found.pixels, X[:2])
+        images = read_images("data", write(tmp_path, content), D)
+        np.testing.assert_array_equal(images.pixels, X[:2])
 
 
 # ---- paths

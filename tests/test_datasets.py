@@ -1,4 +1,4 @@
-"""Data sets: contents, the order of places, downloads from a local server, binarisation, base rates."""
+"""Data sets: contents, order of places, downloads from a local server, binarisation, base rates."""
 
 import gzip
 import http.server
@@ -26,7 +26,10 @@ from paperlib.errors import InputError
 
 @pytest.fixture
 def small_mnist(monkeypatch, tmp_path):
-    """The four files of a data set in MNIST's layout with a few random images; its checksums replace the real ones."""
+    """The four files of a data set in MNIST's layout, with a few random images.
+
+    Their checksums replace the real ones.
+    """
     rng = np.random.default_rng(0)
     contents = {}
     for split, count in (("train", 6), ("t10k", 3)):
@@ -45,7 +48,7 @@ def small_mnist(monkeypatch, tmp_path):
 
 @pytest.fixture
 def server(small_mnist):
-    """A local HTTP server of the four files; `faults` maps a file's name to what goes wrong with it."""
+    """A local HTTP server of the four files; `faults` maps a file's name to what goes wrong."""
     faults = {}
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -102,14 +105,19 @@ def test_failed_download_leaves_nothing_and_says_what_to_do(server, tmp_path, fa
 
 
 def test_a_download_without_a_connection_is_told_in_a_few_words(small_mnist):
-    """And not with the text of another library, which is the end of what `papermill` prints of a chapter without its images."""
+    """And not with the text of another library.
+
+    It ends what `papermill` prints of a chapter without its images.
+    """
     with pytest.raises(InputError) as caught:
         load_mnist("http://127.0.0.1:9")
-    told = str(caught.value)
-    assert "which failed: no connection to 127.0.0.1:9 (ConnectionError). To supply" in told
-    assert told.endswith("set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files.")
+    message = str(caught.value)
+    assert "which failed: no connection to 127.0.0.1:9 (ConnectionError). To supply" in message
+    assert message.endswith(
+        "set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files."
+    )
     for foreign in ("HTTPConnectionPool", "Max retries", "urllib3"):
-        assert foreign not in told
+        assert foreign not in message
 
 
 @pytest.mark.parametrize("layout", ["mnist", "."])

@@ -1,4 +1,7 @@
-"""DBMs, and what is particular to paths to DBMs and DBNs; `test_every_path` has AIS and RAISE along them."""
+"""DBMs, and what is particular to paths to DBMs and DBNs.
+
+`test_every_path` has AIS and RAISE along them.
+"""
 
 import math
 
@@ -23,7 +26,9 @@ BIAS = torch.tensor([0.5, -1.0, 0.3], dtype=torch.float64)
 
 def negative_energies(dbm):
     """-E for every state: [2^D, 2^M1, 2^M2], written down from the definition."""
-    v, h1, h2 = (all_states(n) for n in (dbm.num_visible, dbm.num_hidden_1, dbm.num_hidden_2))
+    v = all_states(dbm.num_visible)
+    h1 = all_states(dbm.num_hidden_1)
+    h2 = all_states(dbm.num_hidden_2)
     return (
         torch.einsum("ai,ij,bj->ab", v, dbm.weights_1, h1)[:, :, None]
         + torch.einsum("bj,jk,ck->bc", h1, dbm.weights_2, h2)[None]
@@ -85,12 +90,10 @@ def test_importance_sampling_of_the_posterior():
     truth = negative_energies(DBM_).logsumexp((1, 2))
     count = 200_000
     estimate = DBM_.log_unnormalized(V, count, seeded_generator(1))
-    # weights of a factorial proposal on four states of h2 vary little: 2e-3 is four standard errors
-    # and more
+    # weights of a factorial proposal on four states of h2 vary little: 2e-3 is over four errors
     torch.testing.assert_close(estimate, truth, rtol=0, atol=5e-3)
     assert (DBM_.log_unnormalized_bound(V) <= estimate + 5e-3).all()
-    # the logarithm of a single weight is too low on average, by the divergence from the proposal to
-    # the posterior
+    # the log of a single weight is too low on average, by the divergence to the posterior
     singles = DBM_.log_unnormalized(V.repeat_interleave(5_000, 0), 1, seeded_generator(2)).view(
         8, -1
     )
@@ -110,7 +113,7 @@ ONE_OR_EACH = [[0.0], [0.6], [1.0], [0.0, 0.6, 1.0, 0.3] * 8]
 
 @pytest.mark.parametrize("betas", ONE_OR_EACH, ids=["0", "0.6", "1", "one for each"])
 def test_every_draw_of_a_heating_step_makes_up_its_kernel(betas, backend, monkeypatch):
-    """h1 given v and h2, then h2 given h1, v held fixed: T[h2, h2'] for each v, written down from the conditionals."""
+    """h1 given v and h2, then h2 given h1, with v fixed: T[h2, h2'] by the conditionals."""
     path = DBMPath(backend.place(DBM_), BIAS, HIDDEN_BIAS).to(backend.device)
     start, joint = walked_models(path)
     states = all_states(5)
@@ -167,7 +170,10 @@ def test_importance_sampling_for_dbns(dbn):
 
 
 def test_base_rate_paths():
-    """At the start each unit is on as often as for the training images, with the smoothing of `base_rate_bias`."""
+    """At the start each unit is on as often as for the training images, smoothed.
+
+    The smoothing is that of `base_rate_bias`.
+    """
     train = V[[0, 1, 1, 5, 7]].repeat(10_000, 1)
     rbm = random_rbm(3, 4, 12)
     dbn = DBNS[0]

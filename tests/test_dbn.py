@@ -1,4 +1,4 @@
-"""DBNs: densities, samples and the variational bound against sums over every state; greedy learning."""
+"""DBNs: densities, samples and bound against sums over every state; greedy learning."""
 
 import math
 
@@ -115,7 +115,10 @@ def test_blocks_do_not_change_the_bound(monkeypatch):
 
 
 def test_errors_are_those_of_the_average():
-    """Over 300 repetitions the average scatters as the Monte Carlo error says; a chi-square of 299 degrees of freedom."""
+    """Over 300 repetitions the average scatters as the Monte Carlo error says.
+
+    By a chi-square with 299 degrees of freedom.
+    """
     v = all_states(4)[::3]
     estimates = [dbn_lower_bound(TWO_LAYERS, v, 0.0, 4, seeded_generator(s)) for s in range(300)]
     scatter = torch.tensor([e.bound for e in estimates]).var().item()

@@ -1,4 +1,7 @@
-"""Learning DBMs: one update against its definition, pre-training with doubled inputs, and that it learns; `test_every_training` has checkpoints."""
+"""Learning DBMs: one update by its definition, pre-training, and that it learns.
+
+Pre-training doubles inputs. `test_every_training` has checkpoints.
+"""
 
 import math
 from dataclasses import replace
@@ -22,9 +25,16 @@ from paperlib.numerics import seeded_generator
 DATA = all_states(4)[torch.tensor([0, 3, 3, 12, 15, 15, 12, 3, 12, 0])].to(torch.uint8)
 LAYER = ContrastiveDivergence(3, epochs=2, batch_size=5, weight_cost=0.01)
 RECIPE = DeepBoltzmannLearning(
-    LAYER, replace(LAYER, num_hidden=2), epochs=3, chains=4, gibbs_steps=2, batch_size=5,
-    mean_field_updates=3, learning_rate=0.02, weight_cost=0.01,
-)  # fmt: skip
+    LAYER,
+    replace(LAYER, num_hidden=2),
+    epochs=3,
+    chains=4,
+    gibbs_steps=2,
+    batch_size=5,
+    mean_field_updates=3,
+    learning_rate=0.02,
+    weight_cost=0.01,
+)
 
 
 def train(recipe=RECIPE, seed=0, **options):
@@ -38,9 +48,13 @@ def test_pretraining_doubles_what_each_layer_will_hear_twice():
     )
     doubled = RBM(2 * first.weights, first.visible_bias, first.hidden_bias)
     second, _ = train_rbm(
-        DATA, replace(LAYER, num_hidden=2, downward_factor=2), 8, layers_below=[doubled],
-        dtype=torch.float64, progress=False,
-    )  # fmt: skip
+        DATA,
+        replace(LAYER, num_hidden=2, downward_factor=2),
+        8,
+        layers_below=[doubled],
+        dtype=torch.float64,
+        progress=False,
+    )
     assert torch.equal(dbm.weights_1, first.weights)
     assert torch.equal(dbm.weights_2, second.weights)
     assert torch.equal(dbm.hidden_bias_1, first.hidden_bias)
@@ -51,10 +65,11 @@ def test_first_updates_are_mean_field_minus_chains():
     recipe = replace(RECIPE, epochs=1)
     result = train(recipe, seed=3)
     dbm = pretrain_dbm(DATA, recipe, 3, dtype=torch.float64, progress=False)
-    w1, w2, b, a1, a2 = (
-        t.clone()
-        for t in (dbm.weights_1, dbm.weights_2, dbm.visible_bias, dbm.hidden_bias_1, dbm.hidden_bias_2)
-    )  # fmt: skip
+    w1 = dbm.weights_1.clone()
+    w2 = dbm.weights_2.clone()
+    b = dbm.visible_bias.clone()
+    a1 = dbm.hidden_bias_1.clone()
+    a2 = dbm.hidden_bias_2.clone()
     generator = seeded_generator(5)
 
     def draw(p):
@@ -93,15 +108,21 @@ def test_first_updates_are_mean_field_minus_chains():
             t + step for t, step in zip((w1, w2, b, a1, a2), velocity, strict=True)
         )
     for ours, expected in (
-        (result.weights_1, w1), (result.weights_2, w2), (result.visible_bias, b),
-        (result.hidden_bias_1, a1), (result.hidden_bias_2, a2),
-    ):  # fmt: skip
+        (result.weights_1, w1),
+        (result.weights_2, w2),
+        (result.visible_bias, b),
+        (result.hidden_bias_1, a1),
+        (result.hidden_bias_2, a2),
+    ):
         # converged mean field stops at a tolerance of 1e-5, which only decides the chains' first h2
         torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
 
 def test_centred_gradient_is_that_of_the_model_with_offsets():
-    """Steepest ascent in the parameters of centred units, written in the plain ones: J J' times the plain gradient."""
+    """Steepest ascent in the parameters of centred units, in the plain ones.
+
+    It is J J' times the plain gradient.
+    """
     generator = seeded_generator(1)
     positive, negative = (
         tuple(torch.rand(5, n, dtype=torch.float64, generator=generator) for n in (4, 3, 2))
@@ -140,8 +161,13 @@ def test_it_learns(centred):
     recipe = DeepBoltzmannLearning(
         ContrastiveDivergence(4, epochs=100, batch_size=10, learning_rate=0.2, weight_cost=0),
         ContrastiveDivergence(3, epochs=100, batch_size=10, learning_rate=0.2, weight_cost=0),
-        epochs=1_500, chains=50, batch_size=10, learning_rate=0.1, weight_cost=0, centred=centred,
-    )  # fmt: skip
+        epochs=1_500,
+        chains=50,
+        batch_size=10,
+        learning_rate=0.1,
+        weight_cost=0,
+        centred=centred,
+    )
     before = pretrain_dbm(DATA, recipe, 0, dtype=torch.float64, progress=False)
     after = train(recipe)
     # four patterns with probabilities 0.2, 0.3, 0.3, 0.2: no model exceeds minus their entropy

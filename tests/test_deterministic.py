@@ -1,4 +1,7 @@
-"""Approximations of ln Z without sampling: exact where they must be, on their side where they are bounds, of the right order elsewhere."""
+"""Approximations of ln Z without sampling: exact where they must be.
+
+On their side where they are bounds, and of the right order elsewhere.
+"""
 
 import itertools
 import math
@@ -43,7 +46,7 @@ def star(units, seed, scale=2.0):
 
 
 def chain(seed, scale=2.0):
-    """v1 - h1 - v2 - h2 - v3 - h3, and v4 without any edge: a tree with zeros for weights elsewhere."""
+    """v1 - h1 - v2 - h2 - v3 - h3, and v4 without any edge: a tree, with zeros elsewhere."""
     weights = torch.zeros(4, 3).double()
     edges = [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)]
     for (i, j), weight in zip(edges, scale * normal(5, seed=seed), strict=True):
@@ -57,46 +60,46 @@ def chain(seed, scale=2.0):
 @EACH
 def test_without_weights_all_are_exact(method):
     rbm = RBM(torch.zeros(5, 4), normal(5, seed=0), normal(4, seed=1))
-    found = method(rbm)
+    estimate = method(rbm)
     # the tree-reweighted bound stops within 0.01
-    tolerance = 0.01 if found.kind == "upper bound" else 1e-9
-    assert found.value == pytest.approx(log_z(rbm), abs=tolerance)
-    assert found.converged
-    assert found.visible_means == pytest.approx(torch.sigmoid(rbm.visible_bias), abs=1e-3)
-    assert found.hidden_means == pytest.approx(torch.sigmoid(rbm.hidden_bias), abs=1e-3)
+    tolerance = 0.01 if estimate.kind == "upper bound" else 1e-9
+    assert estimate.value == pytest.approx(log_z(rbm), abs=tolerance)
+    assert estimate.converged
+    assert estimate.visible_means == pytest.approx(torch.sigmoid(rbm.visible_bias), abs=1e-3)
+    assert estimate.hidden_means == pytest.approx(torch.sigmoid(rbm.hidden_bias), abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("tree", [star, chain], ids=["star", "chain"])
 def test_bethe_is_exact_on_trees(tree, seed):
     rbm = tree(5, seed) if tree is star else tree(seed)
-    found = bethe_log_z(rbm)
-    assert found.converged
+    estimate = bethe_log_z(rbm)
+    assert estimate.converged
     # messages stop within 1e-6, and at a stationary point this moves the value by its square only
-    assert found.value == pytest.approx(log_z(rbm), abs=1e-9)
+    assert estimate.value == pytest.approx(log_z(rbm), abs=1e-9)
     visible, hidden, _ = marginals(rbm)
-    assert found.visible_means == pytest.approx(visible, abs=1e-5)
-    assert found.hidden_means == pytest.approx(hidden, abs=1e-5)
+    assert estimate.visible_means == pytest.approx(visible, abs=1e-5)
+    assert estimate.hidden_means == pytest.approx(hidden, abs=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_tree_reweighted_bound_is_exact_on_a_star(seed):
     for rbm in (star(6, seed), star(6, seed).transposed()):
-        found = tree_reweighted_log_z(rbm, tolerance=1e-7)
-        assert found.converged
-        assert log_z(rbm) - 1e-9 <= found.value <= log_z(rbm) + 1e-6
+        estimate = tree_reweighted_log_z(rbm, tolerance=1e-7)
+        assert estimate.converged
+        assert log_z(rbm) - 1e-9 <= estimate.value <= log_z(rbm) + 1e-6
 
 
 def test_bethe_is_the_loopy_belief_propagation_of_any_graph():
     rbm = random_rbm(6, 5, seed=3, scale=0.7)
-    found = bethe_log_z(rbm, tolerance=1e-10)
+    estimate = bethe_log_z(rbm, tolerance=1e-10)
     couplings = torch.zeros(11, 11).double()
     couplings[:6, 6:] = rbm.weights
     biases = torch.cat([rbm.visible_bias, rbm.hidden_bias])
     other = loopy_belief_propagation(couplings + couplings.T, biases)
-    assert found.converged
+    assert estimate.converged
     assert other.converged
-    means = torch.cat([found.visible_means, found.hidden_means])
+    means = torch.cat([estimate.visible_means, estimate.hidden_means])
     assert means == pytest.approx(torch.sigmoid(other.logits), abs=1e-8)
 
 
@@ -121,8 +124,7 @@ def test_bounds_are_on_their_side(visible, hidden, scale, seed):
     assert (below.kind, above.kind) == ("lower bound", "upper bound")
     assert below.value <= truth + rounding
     assert above.value >= truth - rounding
-    # a bound on either side is not enough for a test that can fail: they are also near for weak
-    # weights
+    # loose bounds would pass as well: with weak weights these are also near
     if scale == 0.1:
         assert above.value - below.value < 0.1
 
@@ -132,13 +134,16 @@ def test_the_upper_bound_holds_at_any_iterate(scale):
     for seed in range(4):
         rbm = random_rbm(6, 5, seed, scale)
         for iterations in (1, 2, 3, 5, 8):
-            found = tree_reweighted_log_z(rbm, max_iterations=iterations)
-            assert found.value >= log_z(rbm)
-            assert found.iterations <= iterations
+            estimate = tree_reweighted_log_z(rbm, max_iterations=iterations)
+            assert estimate.value >= log_z(rbm)
+            assert estimate.iterations <= iterations
 
 
 def test_the_tangent_bounds_from_any_means():
-    """F + gap at random means, also far from the maximum, is above ln Z and above the converged bound less its tolerance."""
+    """F + gap at random means is above ln Z, also far from the maximum.
+
+    It is also above the converged bound less its tolerance.
+    """
     rbm = random_rbm(6, 5, seed=8, scale=1.5)
     rho = 10 / 30
     best = tree_reweighted_log_z(rbm, tolerance=1e-8)
@@ -182,28 +187,28 @@ def test_the_tree_reweighted_bound_is_the_best_average_over_spanning_trees():
 
     first = average().item()
     optimizer.step(closure)
-    found = tree_reweighted_log_z(rbm, tolerance=1e-8)
-    assert log_z(rbm) + 0.01 < found.value < first - 0.01
-    assert found.value == pytest.approx(average().item(), abs=1e-6)
+    estimate = tree_reweighted_log_z(rbm, tolerance=1e-8)
+    assert log_z(rbm) + 0.01 < estimate.value < first - 0.01
+    assert estimate.value == pytest.approx(average().item(), abs=1e-6)
 
 
 def test_mean_field_agrees_with_the_bound_that_estimates_are_checked_with():
     rbm = random_rbm(7, 5, seed=2, scale=1.5)
-    found = mean_field_log_z(rbm)
-    assert found.value <= log_z_lower_bound(rbm, torch.zeros(1, 7)) + 1e-12
+    estimate = mean_field_log_z(rbm)
+    assert estimate.value <= log_z_lower_bound(rbm, torch.zeros(1, 7)) + 1e-12
     means, bounds, at_rest, updates = mean_field_optima(rbm, search_points(rbm))
     best = bounds.argmax()
-    assert found.value == bounds[best].item()
-    assert found.iterations == updates
+    assert estimate.value == bounds[best].item()
+    assert estimate.iterations == updates
     assert bool(at_rest.all())
-    assert torch.equal(found.hidden_means, means[best])
+    assert torch.equal(estimate.hidden_means, means[best])
 
 
 # ---- order of the error
 
 
 def test_orders_of_the_expansions_in_small_weights():
-    """The biases stay, the weights shrink: each halving divides the error by 2 to the power of its order."""
+    """The biases stay and the weights shrink: halving divides the error by 2^order."""
     orders = {"mean field": 2, "TAP": 3, "Bethe": 4, "tree-reweighted": 2}
     weights = normal(6, 5, seed=1)
     visible = normal(6, seed=2)
@@ -213,19 +218,19 @@ def test_orders_of_the_expansions_in_small_weights():
         errors = []
         for scale in (0.1, 0.05):
             rbm = RBM(scale * weights, visible, hidden)
-            found = METHODS[name](rbm, **options)
-            assert found.converged
-            errors.append(abs(found.value - log_z(rbm)))
+            estimate = METHODS[name](rbm, **options)
+            assert estimate.converged
+            errors.append(abs(estimate.value - log_z(rbm)))
         assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.3), name
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_order_of_the_values(seed):
-    """Mean field <= Bethe <= tree-reweighted: the same function of the means with more and more entropy."""
+    """Mean field <= Bethe <= tree-reweighted: the same function with more and more entropy."""
     rbm = random_rbm(6, 5, seed, scale=0.5)
-    low, middle, high = (
-        m(rbm).value for m in (mean_field_log_z, bethe_log_z, tree_reweighted_log_z)
-    )
+    low = mean_field_log_z(rbm).value
+    middle = bethe_log_z(rbm).value
+    high = tree_reweighted_log_z(rbm).value
     assert low < middle < high
     # with weights of this size the corrections are worth having
     truth = log_z(rbm)
@@ -239,7 +244,7 @@ def test_order_of_the_values(seed):
 @pytest.mark.parametrize("rho", [1.0, 0.3])
 @pytest.mark.parametrize("scale", [0.3, 3.0])
 def test_pair_free_energy_is_the_maximum_over_pair_distributions(rho, scale):
-    """Against a fine grid over the one free number of each pair, and the derivatives against differences."""
+    """Against a fine grid over the free number of each pair; derivatives against differences."""
     rbm = random_rbm(3, 2, seed=5, scale=scale)
     logits = normal(3, seed=6), normal(2, seed=7)
     means = [torch.sigmoid(x) for x in logits]
@@ -290,11 +295,11 @@ def test_strong_weights_give_numbers(method, scale):
     # mean field comes to rest by itself
     options = {} if method is mean_field_log_z else {"max_iterations": 50}
     for seed in range(2):
-        found = method(random_rbm(6, 5, seed, scale), **options)
-        if found.kind == "upper bound":
-            assert found.value >= log_z(random_rbm(6, 5, seed, scale))
-        assert math.isfinite(found.value)
-        for means in (found.visible_means, found.hidden_means):
+        estimate = method(random_rbm(6, 5, seed, scale), **options)
+        if estimate.kind == "upper bound":
+            assert estimate.value >= log_z(random_rbm(6, 5, seed, scale))
+        assert math.isfinite(estimate.value)
+        for means in (estimate.visible_means, estimate.hidden_means):
             assert bool(((means >= 0) & (means <= 1)).all())
     # and if all weights are alike
     alike = RBM(torch.full((4, 3), scale), torch.full((4,), -scale), torch.zeros(3))
@@ -303,14 +308,14 @@ def test_strong_weights_give_numbers(method, scale):
 
 def test_no_fixed_point_is_reported():
     rbm = random_rbm(6, 5, seed=0, scale=3.0)
-    for found in (
+    for estimate in (
         tap_log_z(rbm, max_iterations=2),
         bethe_log_z(rbm, max_iterations=2),
         tree_reweighted_log_z(rbm, max_iterations=1, tolerance=1e-9),
     ):
-        assert not found.converged
-        assert found.iterations <= 2
-        assert math.isfinite(found.value)
+        assert not estimate.converged
+        assert estimate.iterations <= 2
+        assert math.isfinite(estimate.value)
 
 
 @EACH
@@ -342,8 +347,8 @@ def test_more_than_one_start_finds_the_larger_mode():
     rbm = RBM(weights, torch.full((8,), -6.2), torch.full((6,), -8.0)).to(dtype=torch.float64)
     small = torch.zeros(1, 6)
     large = torch.ones(1, 6)
-    found = [mean_field_optima(rbm, start.double())[1].item() for start in (small, large)]
-    assert abs(found[0] - found[1]) > 1
-    assert mean_field_log_z(rbm).value == pytest.approx(max(found), abs=1e-6)
+    optima = [mean_field_optima(rbm, start.double())[1].item() for start in (small, large)]
+    assert abs(optima[0] - optima[1]) > 1
+    assert mean_field_log_z(rbm).value == pytest.approx(max(optima), abs=1e-6)
     for method in (tap_log_z, bethe_log_z):
-        assert max(found) - 0.1 < method(rbm).value <= exact_log_z(rbm) + 0.1
+        assert max(optima) - 0.1 < method(rbm).value <= exact_log_z(rbm) + 0.1

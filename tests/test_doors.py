@@ -1,4 +1,4 @@
-"""What is taken where a user's own values enter: states, devices, seeds, steps, paths and models."""
+"""What is taken where a user's values enter: states, devices, seeds, steps, paths and models."""
 
 import math
 
@@ -101,12 +101,12 @@ FORMS = {
 def test_values_that_are_neither_0_nor_1_are_refused(name, form):
     method, states, means = METHODS[name]
     for place in range(len(states)):
-        given = [FORMS[form](each) if i == place else each for i, each in enumerate(states)]
+        arguments = [FORMS[form](each) if i == place else each for i, each in enumerate(states)]
         if form == "means" and place in means:
-            method(*given)
+            method(*arguments)
             continue
         with pytest.raises(InputError, match=r"^(v|h|h1|h2|hidden|top_visible): expected "):
-            method(*given)
+            method(*arguments)
 
 
 def test_no_step_of_a_walk_looks_at_the_values(monkeypatch):

@@ -1,4 +1,4 @@
-"""Early stops on models with two phases, where narrow intervals come from runs that saw one of them."""
+"""Early stops on models with two phases, where a narrow interval comes from seeing only one."""
 
 import math
 
@@ -34,7 +34,10 @@ def ising(coupling, field):
 
 
 def equal_weights(coupling, field):
-    """The model of Curie and Weiss with 50 spins, as 30 hidden units with equal weights, and exact draws."""
+    """The model of Curie and Weiss with 50 spins, as 30 hidden units, and exact draws.
+
+    The weights of the hidden units are equal.
+    """
     visible = 50
     hidden = 30
     weight = math.sqrt(coupling / (visible * hidden))
@@ -57,16 +60,16 @@ def equal_weights(coupling, field):
 def stop(model, test, seed, tolerance):
     """Whether a run may end an evaluation, and what it says."""
     start = find_start(target_of(model, test, exact=False), seeded_generator(seed))
-    found = estimate(start, EFFORT, False)
-    low, high = found.log_z_interval(0.95)
-    narrow = found.trustworthy and high - low <= tolerance
-    return narrow and _confirmed([start], [found], False), (low, high)
+    evaluation = estimate(start, EFFORT, False)
+    low, high = evaluation.log_z_interval(0.95)
+    narrow = evaluation.trustworthy and high - low <= tolerance
+    return narrow and _confirmed([start], [evaluation], False), (low, high)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("field", [0.07, 0.1])
 def test_an_interval_of_one_phase_stops_nothing(field, seed):
-    """The second phase lies 2 or 3 nats below the first; the intervals that miss it are the narrow ones."""
+    """The second phase lies 2 or 3 nats below the first; the narrow intervals miss it."""
     model, log_z, test = ising(0.55, field)
     stopped, (low, high) = stop(model, test, seed, 0.25)
     assert not stopped or low <= log_z <= high
@@ -76,9 +79,9 @@ def test_an_interval_of_one_phase_stops_nothing(field, seed):
 def test_runs_between_phases_that_mix_stop(field):
     """Where chains go from phase to phase, nearly all narrow intervals are confirmed, and hold."""
     model, log_z, test = equal_weights(1.3, field)
-    found = [stop(model, test, seed, 0.25) for seed in range(5)]
-    assert sum(stopped for stopped, _ in found) >= 4
-    assert all(low <= log_z <= high for stopped, (low, high) in found if stopped)
+    stops = [stop(model, test, seed, 0.25) for seed in range(5)]
+    assert sum(stopped for stopped, _ in stops) >= 4
+    assert all(low <= log_z <= high for stopped, (low, high) in stops if stopped)
 
 
 @pytest.mark.parametrize("field", [0.07, 0.1])
@@ -86,6 +89,6 @@ def test_narrow_intervals_alone_would_be_wrong(field):
     """What the confirmation is there for: this test fails if there is no trap."""
     model, log_z, test = ising(0.55, field)
     path = path_to(model.to(dtype=torch.float32), start_bias(model, test, seeded_generator(0)))
-    found = [parallel_tempering(path, 20_000, seed) for seed in range(8)]
-    narrow = [each.interval(0.95) for each in found if 4 * each.std_error <= 0.25]
+    estimates = [parallel_tempering(path, 20_000, seed) for seed in range(8)]
+    narrow = [each.interval(0.95) for each in estimates if 4 * each.std_error <= 0.25]
     assert sum(not low <= log_z <= high for low, high in narrow) >= 2

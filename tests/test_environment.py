@@ -1,4 +1,7 @@
-"""Dependencies: all are declared, and pyproject.toml, constraints.txt, environment.yml and the workflows say the same."""
+"""Dependencies: all are declared, and the same everywhere.
+
+In pyproject.toml, constraints.txt, environment.yml and the workflows.
+"""
 
 import ast
 import os
@@ -17,10 +20,9 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-PROJECT, TOOL, COMPANION = (
-    tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
-    for folder in ("", "likelihood", "book/companion")
-)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+TOOL = tomllib.loads((ROOT / "likelihood" / "pyproject.toml").read_text())["project"]
+COMPANION = tomllib.loads((ROOT / "book/companion" / "pyproject.toml").read_text())["project"]
 # What make, conda and the workflow install, with all extras.
 INSTALLED = ((".", PROJECT), ("./likelihood", TOOL), ("./book/companion", COMPANION))
 OWN = ("paperlib", "boltzmann_likelihood", "boltzmann_companion", "benchmarks")
@@ -71,10 +73,10 @@ def imports(path):
 
 
 def foreign_imports(folder):
-    own = {*OWN, *sys.stdlib_module_names}
+    ours = {*OWN, *sys.stdlib_module_names}
     for path in sorted((ROOT / folder).rglob("*.py")):
         for name in imports(path):
-            if name not in own:
+            if name not in ours:
                 yield path.relative_to(ROOT), name
 
 
@@ -85,12 +87,12 @@ def declared(requirements):
     return {normalized(Requirement(text).name) for text in requirements}
 
 
-def undeclared(found, requirements):
+def undeclared(imported, requirements):
     known = declared(requirements)
     return sorted(
         {
             f"{path}: {name}"
-            for path, name in found
+            for path, name in imported
             if not known & {normalized(package) for package in DISTRIBUTIONS.get(name, [name])}
         }
     )
@@ -106,14 +108,14 @@ def undeclared(found, requirements):
     ],
 )
 def test_every_import_is_declared(folder, projects):
-    found = list(foreign_imports(folder))
-    assert len({name for _, name in found}) >= 4
-    assert undeclared(found, [text for project in projects for text in all_of(project)]) == []
+    imported = list(foreign_imports(folder))
+    assert len({name for _, name in imported}) >= 4
+    assert undeclared(imported, [text for project in projects for text in all_of(project)]) == []
 
 
 def test_an_undeclared_import_is_noticed():
-    found = [(Path("x.py"), "yaml"), (Path("x.py"), "jax")]
-    assert undeclared(found, ["PyYAML>=6"]) == ["x.py: jax"]
+    imported = [(Path("x.py"), "yaml"), (Path("x.py"), "jax")]
+    assert undeclared(imported, ["PyYAML>=6"]) == ["x.py: jax"]
 
 
 # ---- with less than the whole environment
@@ -134,13 +136,14 @@ if "triton" in {modules!r}:
 
 
 def run_without(modules, code, *arguments, **environment):
-    """Run code in a process in which these modules cannot be imported, and return what it prints."""
+    """Run code in a process that cannot import these modules; return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", BLOCK.format(modules=set(modules)) + code, *arguments],
         env=os.environ | environment,
         cwd=ROOT,
         capture_output=True,
         text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -148,37 +151,39 @@ def run_without(modules, code, *arguments, **environment):
 
 def installed_by(requirements):
     """The distributions that pip installs for these requirements, as far as they are here."""
-    found = set()
+    installed = set()
     todo = [Requirement(text) for text in requirements]
     while todo:
         requirement = todo.pop()
         name = normalized(requirement.name)
         marker = requirement.marker
-        if name not in found and (marker is None or marker.evaluate({"extra": ""})):
+        if name not in installed and (marker is None or marker.evaluate({"extra": ""})):
             try:
                 todo += map(Requirement, distribution(name).requires or ())
-                found.add(name)
+                installed.add(name)
             except PackageNotFoundError:
                 continue
-    return found
+    return installed
 
 
 def others_than(requirements):
-    """Top-level modules of the present environment that these requirements would not bring along."""
-    kept = installed_by(requirements)
+    """Top-level modules of this environment that these requirements would not bring along."""
+    installed = installed_by(requirements)
     return {
         module
         for module, names in DISTRIBUTIONS.items()
-        if not kept & set(map(normalized, names)) and module not in OWN
+        if not installed & set(map(normalized, names)) and module not in OWN
     }
 
 
 def test_every_chapter_imports_without_extras_of_the_companion():
-    tool, *own = COMPANION["dependencies"]
+    tool, *dependencies = COMPANION["dependencies"]
     assert Requirement(tool).extras == {"plot"}
     fast = PROJECT["optional-dependencies"]["fast"]
     plot = TOOL["optional-dependencies"]["plot"]
-    others = others_than([*PROJECT["dependencies"], *fast, *TOOL["dependencies"], *plot, *own])
+    others = others_than(
+        [*PROJECT["dependencies"], *fast, *TOOL["dependencies"], *plot, *dependencies]
+    )
     assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
     cells = (
         cell.source
@@ -205,8 +210,9 @@ from paperlib.numerics import seeded_generator
 
 file = numpy.load(sys.argv[1])
 rbm = RBM(*(file[name] for name in ("weights", "visible_bias", "hidden_bias")))
-options = {"steps": 32, "tempering_steps": 5_000, "generator": seeded_generator(1), "progress": False}
-print(as_dict(evaluate(rbm, file["draws"][:50], **options))["ladder"]["log_z"])
+effort = {"steps": 32, "tempering_steps": 5_000}
+options = {"generator": seeded_generator(1), "progress": False}
+print(as_dict(evaluate(rbm, file["draws"][:50], **effort, **options))["ladder"]["log_z"])
 """
 
 
@@ -214,10 +220,10 @@ IMPORT_ALL = """
 import importlib, pkgutil, boltzmann_likelihood, paperlib
 left_out = ("__main__", "kernels.cpu", "kernels.gpu")  # compiled functions
 for package in (paperlib, boltzmann_likelihood):
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not any(name in found.name for name in left_out):
-            importlib.import_module(found.name)
-            print(found.name)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not any(name in module.name for name in left_out):
+            importlib.import_module(module.name)
+            print(module.name)
 """
 
 
@@ -230,22 +236,22 @@ def test_modules_are_imported_and_a_model_is_evaluated_without_extras_and_compil
     model = "data/planted/low-rank-100x80.npz"
     without = others | {"numba", "llvmlite", "sklearn", "triton"}
     printed = run_without(without, IMPORT_ALL + EVALUATE, model, PAPERLIB_KERNELS="reference")
-    *modules, found = printed.splitlines()
+    *modules, average = printed.splitlines()
     assert len(modules) > 100
     monkeypatch.setattr(sys, "argv", ["", str(ROOT / model)])
     exec(EVALUATE, {})
-    assert float(found) == pytest.approx(float(capsys.readouterr().out), abs=1e-3)
+    assert float(average) == pytest.approx(float(capsys.readouterr().out), abs=1e-3)
 
 
 # ---- the same in each file
 
 
 def declared_pythons():
-    return [
-        found[1]
-        for text in PROJECT["classifiers"]
-        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text))
-    ]
+    return re.findall(
+        r"^Programming Language :: Python :: (3\.\d+)$",
+        "\n".join(PROJECT["classifiers"]),
+        re.MULTILINE,
+    )
 
 
 def test_pins_carry_no_local_versions():
@@ -268,7 +274,7 @@ def test_conda_environment_is_what_the_book_needs_with_the_same_bounds():
     needed += [*extras["./likelihood"]["plot"], *COMPANION["dependencies"][1:]]
     needed += [*extras["./book/companion"]["lab"], *extras["./book/companion"]["book"]]
     expected = {
-        f"{CONDA.get(name := normalized(r.name), name)}{r.specifier}"
+        f"{CONDA.get(normalized(r.name), normalized(r.name))}{r.specifier}"
         for r in map(Requirement, needed)
         if normalized(r.name) not in NOT_ON_CONDA_FORGE
     }
@@ -282,7 +288,8 @@ def test_conda_environment_is_what_the_book_needs_with_the_same_bounds():
     assert set(last["pip"]) == NOT_ON_CONDA_FORGE | installed
 
 
-FIRST, LAST = (int(declared_pythons()[end].partition(".")[2]) for end in (0, -1))
+FIRST = int(declared_pythons()[0].partition(".")[2])
+LAST = int(declared_pythons()[-1].partition(".")[2])
 
 
 @pytest.mark.parametrize(
@@ -302,7 +309,7 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     command = ["make", "install", f"PYTHON={python}"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ("expected Python 3.11, 3.12 or 3.13, got Python of the test" in done.stdout) == refused
     assert ("Installing the pinned packages" in done.stdout) != refused
     assert done.returncode == 2
@@ -310,7 +317,10 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
 
 def test_makefile_installs_all_extras_with_the_same_constraints():
     makefile = (ROOT / "Makefile").read_text()
-    assert "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable\n" in makefile  # fmt: skip
+    assert (
+        "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile"
+        " -c constraints.txt --editable\n"
+    ) in makefile
     for folder, project in INSTALLED:
         installed = re.findall(rf"'{folder}\[(.+?)\]'", makefile)
         assert {*",".join(installed).split(",")} == {*project["optional-dependencies"]}

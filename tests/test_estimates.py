@@ -1,4 +1,4 @@
-"""What estimates say of themselves: errors, warnings with their advice, and what is shown of them."""
+"""What estimates say of themselves: errors, warnings with advice, and what is shown."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The study of estimators: models with the ln Z that they say, budgets kept, draws of their own for each run, and counts that are right."""
+"""The study of estimators: known ln Z, budgets kept, draws of each run's own, right counts."""
 
 import json
 import math
@@ -70,8 +70,7 @@ def test_base_rates_of_the_trap_do_not_show_the_mode():
     towards = trap.rbm.weights[:, -1]
     fixed = towards != 0
     rates = torch.sigmoid(trap.start_bias)
-    # Of units that the mode holds at one value nearly always, half have base rates on the other
-    # side.
+    # Of units that the mode nearly always holds at one value, half have other base rates.
     on_its_side = ((rates > 0.5) == (towards > 0))[fixed].double().mean().item()
     assert on_its_side < 0.8
 
@@ -190,13 +189,13 @@ def test_what_an_outcome_says(monkeypatch, off, warnings, expected):
     value = model.log_z + off
     around = ((value - 1, value + 1), (model.log_z, math.inf), (-math.inf, model.log_z - 1e-7))
     stand_in(monkeypatch, Answer(value, math.inf, around, warnings, 1_900))
-    found = run_once("AIS", model, BUDGET, 0)
-    assert found["outcome"] == expected
-    assert found["held"] == [abs(off) <= 1, True, False]
-    assert found["error"] == (pytest.approx(off) if math.isfinite(off) else None)
-    assert found["std_error"] is None
-    assert found["warnings"] == list(warnings)
-    json.dumps(found, allow_nan=False)
+    outcome = run_once("AIS", model, BUDGET, 0)
+    assert outcome["outcome"] == expected
+    assert outcome["held"] == [abs(off) <= 1, True, False]
+    assert outcome["error"] == (pytest.approx(off) if math.isfinite(off) else None)
+    assert outcome["std_error"] is None
+    assert outcome["warnings"] == list(warnings)
+    json.dumps(outcome, allow_nan=False)
 
 
 def test_a_bound_is_neither_right_nor_wrong(monkeypatch):

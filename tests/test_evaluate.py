@@ -1,4 +1,7 @@
-"""`paperlib evaluate`: the truth inside the bracket, formats of many origins, and one clear sentence for whatever is wrong."""
+"""`paperlib evaluate`: the truth lies inside the bracket.
+
+It reads formats of many origins, and says in one clear sentence whatever is wrong.
+"""
 
 import errno
 import json
@@ -87,13 +90,13 @@ def test_bracket_holds_the_truth():
 
 
 def test_the_average_joins_both_errors():
-    """For 400 images of spread s the error is s / 20; Student's t is near the normal distribution."""
+    """For 400 images of spread s the error is s / 20, and Student's t is nearly normal."""
     log_p = torch.randn(400, generator=seeded_generator(1)).double()
-    found = average_of(log_p, Uncertain(2.0, 0.3, 1e6))
+    average = average_of(log_p, Uncertain(2.0, 0.3, 1e6))
     error = math.hypot(0.3, log_p.std().item() / 20)
-    assert found.mean == pytest.approx(log_p.mean().item() - 2, abs=1e-12)
-    assert found.interval[1] - found.mean == pytest.approx(1.96 * 0.3, rel=1e-3)
-    assert found.sample_interval[1] - found.mean == pytest.approx(1.96 * error, rel=1e-3)
+    assert average.mean == pytest.approx(log_p.mean().item() - 2, abs=1e-12)
+    assert average.interval[1] - average.mean == pytest.approx(1.96 * 0.3, rel=1e-3)
+    assert average.sample_interval[1] - average.mean == pytest.approx(1.96 * error, rel=1e-3)
     unknown = average_of(log_p, Uncertain(2.0, math.inf, 1))
     assert unknown.interval == (-math.inf, math.inf) == unknown.sample_interval
 
@@ -116,13 +119,13 @@ OPEN_BRACKET = ("The bracket is open.",)
 
 
 def annealed(log_weights, below, num_steps=200):
-    """A run whose AIS chains have these log-weights; RAISE finds this of ten images, of which ln p*(v) is 0."""
+    """A run whose AIS has these log-weights; RAISE finds this of ten images with ln p*(v) = 0."""
     above = PartitionEstimate(
         torch.as_tensor(log_weights).double(), torch.zeros(len(log_weights), 8)
     )
     below = ReverseEstimate(torch.as_tensor(below).double().expand(10)[:, None].expand(-1, 2))
-    found = bracket(torch.zeros(10).double(), torch.arange(10), above, below)
-    return AnnealingRun(num_steps, above, found, 1.0, torch.arange(10))
+    ends = bracket(torch.zeros(10).double(), torch.arange(10), above, below)
+    return AnnealingRun(num_steps, above, ends, 1.0, torch.arange(10))
 
 
 def finished_with(*runs):
@@ -130,7 +133,10 @@ def finished_with(*runs):
 
 
 def with_chains(sound, log_weights):
-    """The same run with these log-weights of AIS, in nats above parallel tempering's ln Z, and RAISE where parallel tempering is."""
+    """The same run with these log-weights of AIS, in nats above parallel tempering's ln Z.
+
+    RAISE is where parallel tempering is.
+    """
     log_z = sound.tempering.log_z
     return replace(sound, runs=(annealed(log_z + torch.tensor(log_weights), -log_z),))
 
@@ -149,44 +155,109 @@ def with_chains(sound, log_weights):
     ],
 )
 def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_weights, word):
-    found = judge(with_chains(sound, log_weights))
-    assert found.word == word
-    assert all("AIS's weights leave no more than one chance" in text for text in found.warnings)
+    judgement = judge(with_chains(sound, log_weights))
+    assert judgement.word == word
+    assert all("AIS's weights leave no more than one chance" in text for text in judgement.warnings)
 
 
 @pytest.mark.parametrize(
-    ("change", "word", "said", "factor"),
+    ("change", "word", "reason", "factor"),
     [
         (lambda run: {}, "trusted", "", 1),
         (lambda run: {"mode_checks": (ModeCheck(0.008, 0.004, 0.01, met=0.9),)}, "trusted", "", 1),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.9),)}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.9),)}, "open", "the interval has no room", math.inf),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.9),)},
+            "open",
+            "the interval has no room",
+            math.inf,
+        ),
         (lambda run: {"mode_checks": (ModeCheck(0.005, 0.004, 0.006, met=0.0),)}, "trusted", "", 1),
-        (lambda run: {"tempering": replace(run.tempering, std_error=0.4)}, "too noisy to tell", "to 0.", 3.6),
-        (lambda run: {"tempering": replace(run.tempering, std_error=math.inf)}, "too noisy to tell", "to inf", math.inf),
-        (lambda run: {"tempering": replace(run.tempering, round_trips=4, warnings=("Few.",))}, "not trusted", "Parallel tempering: Few.", 2.5),
-        (lambda run: {"tempering": replace(run.tempering, warnings=("Halves.",))}, "not trusted", "Parallel tempering: Halves.", math.inf),
-        (lambda run: {"tempering": None}, "not trusted", "no run of parallel tempering yet", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)}, "not trusted", "missed that mode", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
-        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
+        (
+            lambda run: {"tempering": replace(run.tempering, std_error=0.4)},
+            "too noisy to tell",
+            "to 0.",
+            3.6,
+        ),
+        (
+            lambda run: {"tempering": replace(run.tempering, std_error=math.inf)},
+            "too noisy to tell",
+            "to inf",
+            math.inf,
+        ),
+        (
+            lambda run: {"tempering": replace(run.tempering, round_trips=4, warnings=("Few.",))},
+            "not trusted",
+            "Parallel tempering: Few.",
+            2.5,
+        ),
+        (
+            lambda run: {"tempering": replace(run.tempering, warnings=("Halves.",))},
+            "not trusted",
+            "Parallel tempering: Halves.",
+            math.inf,
+        ),
+        (
+            lambda run: {"tempering": None},
+            "not trusted",
+            "no run of parallel tempering yet",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)},
+            "not trusted",
+            "missed that mode",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))},
+            "open",
+            "by up to 1.0 nats",
+            4,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)},
+            "open",
+            "others beside it may be",
+            math.inf,
+        ),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.0, 0.3, met=0.0),)}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=2.0, less=0.7),)}, "trusted", "", 1),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=20.0, less=3.0),)}, "not trusted", "finds 3.0 nats less there", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)}, "open", "it raises ln Z by 0.30 nats", math.inf),
-        (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.8, promised=0.3),)}, "trusted", "", 1),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=2.0, less=0.7),)},
+            "trusted",
+            "",
+            1,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.0, met=20.0, less=3.0),)},
+            "not trusted",
+            "finds 3.0 nats less there",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.0, promised=0.3),)},
+            "open",
+            "it raises ln Z by 0.30 nats",
+            math.inf,
+        ),
+        (
+            lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.1, met=0.8, promised=0.3),)},
+            "trusted",
+            "",
+            1,
+        ),
         (lambda run: {"mode_checks": ()}, "open", "were not looked at", math.inf),
         (lambda run: {"interrupted": True}, "not trusted", "Interrupted", math.inf),
     ],
-)  # fmt: skip
-def test_what_speaks_against_parallel_tempering(sound, change, word, said, factor):
+)
+def test_what_speaks_against_parallel_tempering(sound, change, word, reason, factor):
     """What is said of AIS does not, nor does a mode that is met or next to nothing."""
-    found = judge(replace(sound, **change(sound)), OPEN_BRACKET)
-    assert found.word == word
-    assert bool(found.warnings) == (word != "trusted")
-    assert said in " ".join(found.warnings)
-    assert found.settled == OPEN_BRACKET
-    assert found.factor == pytest.approx(factor, rel=0.1)
+    judgement = judge(replace(sound, **change(sound)), OPEN_BRACKET)
+    assert judgement.word == word
+    assert bool(judgement.warnings) == (word != "trusted")
+    assert reason in " ".join(judgement.warnings)
+    assert judgement.settled == OPEN_BRACKET
+    assert judgement.factor == pytest.approx(factor, rel=0.1)
 
 
 def with_raise(sound, short, lost=0.0):
@@ -203,38 +274,100 @@ def with_raise(sound, short, lost=0.0):
 HALF = [0.5] * 5 + [7.5] * 5
 NONE_MISSED = (ModeCheck(0.0, 0.0, 0.0),)
 MISSED = ModeCheck(1.0, 0.7, 1.5)
-# By how much for each image, what runs from images find, how much is explained, and the verdict on
-# it.
+# By how much for each image, what runs from images find, how much is explained, the verdict.
 FALLS_SHORT = {
-    "for all alike": (4.0, None, 0.0, "open", "RAISE is 4.0 nats below parallel tempering's average"),
+    "for all alike": (
+        4.0,
+        None,
+        0.0,
+        "open",
+        "RAISE is 4.0 nats below parallel tempering's average",
+    ),
     "by more than is explained": (4.0, None, 2.5, "open", ""),
     "by what is explained": (4.0, None, 3.5, "trusted", ""),
     "not at all": (-4.0, None, 0.0, "trusted", ""),
-    "for half of the images": (HALF, None, 0.0, "open", "RAISE is 4.0 nats below parallel tempering's average"),
-    "for half, and no mode is near": (HALF, (ModeCheck(0.0, 0.0, 0.2),), 0.0, "trusted", "find no mode that was missed"),
+    "for half of the images": (
+        HALF,
+        None,
+        0.0,
+        "open",
+        "RAISE is 4.0 nats below parallel tempering's average",
+    ),
+    "for half, and no mode is near": (
+        HALF,
+        (ModeCheck(0.0, 0.0, 0.2),),
+        0.0,
+        "trusted",
+        "find no mode that was missed",
+    ),
     "for half, and no mode is elsewhere": (HALF, (), 0.0, "trusted", "has been in the modes"),
-    "for half, and a mode could be near": (HALF, (ModeCheck(0.0, 0.0, 1.0),), 0.0, "open", "A mode near some images that parallel tempering may have missed"),
-    "for half, and a mode was missed": (HALF, (MISSED,), 0.0, "not trusted", "starts at a mode near some images raises ln Z by 1.0 nats"),
-    "for half, and a small mode was missed": (HALF, (ModeCheck(0.2, 0.1, 0.3, met=0.0),), 0.0, "open", "Parallel tempering missed a mode near some images"),
-    "for half, explained, and a mode was missed": (HALF, (MISSED,), 3.5, "not trusted", "raises ln Z by 1.0 nats"),
-    "for seven of ten": ([4.0] * 7 + [0.5] * 3, NONE_MISSED, 0.0, "trusted", "find no mode that was missed"),
-    "for eight of ten": ([4.0] * 8 + [0.5] * 2, NONE_MISSED, 0.0, "open", "More than three quarters"),
-    "for all, and no mode is near": ([4.0] * 10, NONE_MISSED, 0.0, "open", "More than three quarters"),
-}  # fmt: skip
+    "for half, and a mode could be near": (
+        HALF,
+        (ModeCheck(0.0, 0.0, 1.0),),
+        0.0,
+        "open",
+        "A mode near some images that parallel tempering may have missed",
+    ),
+    "for half, and a mode was missed": (
+        HALF,
+        (MISSED,),
+        0.0,
+        "not trusted",
+        "starts at a mode near some images raises ln Z by 1.0 nats",
+    ),
+    "for half, and a small mode was missed": (
+        HALF,
+        (ModeCheck(0.2, 0.1, 0.3, met=0.0),),
+        0.0,
+        "open",
+        "Parallel tempering missed a mode near some images",
+    ),
+    "for half, explained, and a mode was missed": (
+        HALF,
+        (MISSED,),
+        3.5,
+        "not trusted",
+        "raises ln Z by 1.0 nats",
+    ),
+    "for seven of ten": (
+        [4.0] * 7 + [0.5] * 3,
+        NONE_MISSED,
+        0.0,
+        "trusted",
+        "find no mode that was missed",
+    ),
+    "for eight of ten": (
+        [4.0] * 8 + [0.5] * 2,
+        NONE_MISSED,
+        0.0,
+        "open",
+        "More than three quarters",
+    ),
+    "for all, and no mode is near": (
+        [4.0] * 10,
+        NONE_MISSED,
+        0.0,
+        "open",
+        "More than three quarters",
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    ("short", "checks", "explained", "word", "said"), FALLS_SHORT.values(), ids=FALLS_SHORT
+    ("short", "checks", "explained", "word", "reason"), FALLS_SHORT.values(), ids=FALLS_SHORT
 )
-def test_raise_that_falls_short(sound, short, checks, explained, word, said):
-    """A nat is left without remark, and so is RAISE above parallel tempering; where some images are hard to reach, runs from them decide."""
+def test_raise_that_falls_short(sound, short, checks, explained, word, reason):
+    """A nat is left without remark, and so is RAISE above parallel tempering.
+
+    Where some images are hard to reach, runs from them decide.
+    """
     run = replace(with_raise(sound, short), image_checks=checks)
-    found = judge(run, OPEN_BRACKET, explained=explained)
-    assert found.word == word
-    assert bool(found.warnings) == (word != "trusted")
-    settled = found.settled[len(OPEN_BRACKET) :]
-    assert bool(settled) == (word == "trusted" and bool(said))
-    assert said in " ".join([*found.warnings, *settled])
+    judgement = judge(run, OPEN_BRACKET, explained=explained)
+    assert judgement.word == word
+    assert bool(judgement.warnings) == (word != "trusted")
+    settled = judgement.settled[len(OPEN_BRACKET) :]
+    assert bool(settled) == (word == "trusted" and bool(reason))
+    assert reason in " ".join([*judgement.warnings, *settled])
 
 
 def test_raise_may_fall_short_by_what_annealing_loses(sound):
@@ -243,8 +376,8 @@ def test_raise_may_fall_short_by_what_annealing_loses(sound):
 
 def test_the_images_asked_about_are_those_that_fall_short(sound):
     def reached(short):
-        found = shortfall(with_raise(sound, short).runs[-1], sound.tempering)
-        return found and found.affected.tolist()
+        lacking = shortfall(with_raise(sound, short).runs[-1], sound.tempering)
+        return lacking and lacking.affected.tolist()
 
     assert reached(4.0) == [True] * 10
     assert reached(0.5) is None
@@ -255,20 +388,20 @@ def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
     """It starts from test and training images, and from all for which RAISE is too low."""
     images = draws(SMALL, 12, 3)
     train = draws(SMALL, 300, 4)
-    asked = []
+    searches = []
 
     def lacking(best, tempering, explained=0.0):
         return Shortfall(4.0, 0.0, (best.chosen == 4) | (best.chosen == 7))
 
     def modes_of_images(self, some, hard, known):
-        asked.append((some, hard))
+        searches.append((some, hard))
         return known[:1]
 
     monkeypatch.setattr(annealing_runs, "shortfall", lacking)
     monkeypatch.setattr(ModeSearch, "of_images", modes_of_images)
     runs = runs_on(SMALL, images, None, seed=1, train=train)
     finished = runs.run_up_to(64, 20_000, progress=False)
-    [(some, hard)] = asked
+    [(some, hard)] = searches
     assert torch.equal(some[:12].to(images), images)
     assert len(some) == 12 + 300
     assert sorted(hard.to(images).tolist()) == sorted(images[[4, 7]].tolist())
@@ -279,14 +412,20 @@ def test_the_look_at_images_asks_for_those_that_fall_short(monkeypatch):
 
 
 def with_a_mode(log_odds):
-    """A model of digits with one more mode in half of the pixels; its ln Z, training and test images, and what is missed without the mode."""
+    """A model of digits with one more mode in half of the pixels.
+
+    Returns it with its ln Z, training and test images, and what is missed without the mode.
+    """
     case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
     return *case.make(), *study_images(case.data), math.log1p(math.exp(log_odds))
 
 
 @pytest.mark.parametrize("log_odds", [-6.0, 1.0])
 def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
-    """One of ten images lies in the mode, which neither the search from the model's own weights returns nor the proven bound sees."""
+    """One of ten images lies in the mode that the model alone does not show.
+
+    The search from its weights does not return it, nor does the proven bound see it.
+    """
 
     def strongest_of_draws(search):
         return [Optimum(search._draws.visible(int(search._bounds.argmax())))]
@@ -308,32 +447,45 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
 
 
 @pytest.mark.parametrize(
-    ("doubts", "minutes", "said"),
+    ("doubts", "minutes", "advice"),
     [
         ([], 2.0, ""),
-        ([Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "tempering", 1.2)], 2.0, "3 times as much time should settle this: --minutes 6."),
-        ([Doubt("too noisy to tell", "", "tempering", 1.2)], None, "2 times as much time should settle this: --steps 200 --tempering-steps 2000."),
+        (
+            [Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "tempering", 1.2)],
+            2.0,
+            "3 times as much time should settle this: --minutes 6.",
+        ),
+        (
+            [Doubt("too noisy to tell", "", "tempering", 1.2)],
+            None,
+            "2 times as much time should settle this: --steps 200 --tempering-steps 2000.",
+        ),
         ([Doubt("not trusted", "", "tempering")], 2.0, "cannot be told"),
-        ([Doubt("not trusted", "", "tempering", 3.0), Doubt("not trusted", "", "nothing")], 2.0, "unlikely to help"),
+        (
+            [Doubt("not trusted", "", "tempering", 3.0), Doubt("not trusted", "", "nothing")],
+            2.0,
+            "unlikely to help",
+        ),
     ],
-)  # fmt: skip
-def test_the_advice_says_how_much_more_time(doubts, minutes, said):
+)
+def test_the_advice_says_how_much_more_time(doubts, minutes, advice):
     judgement = Judgement("open", tuple(doubts))
     exact = evaluate(SMALL, torch.eye(SMALL.num_visible))
-    found = replace(exact, judgement=judgement, effort=Effort(100, 1_000, minutes))
-    assert said in found.advice
-    assert bool(found.advice) == bool(said)
+    evaluation = replace(exact, judgement=judgement, effort=Effort(100, 1_000, minutes))
+    assert advice in evaluation.advice
+    assert bool(evaluation.advice) == bool(advice)
 
 
 @pytest.mark.parametrize("where", ["tempering", "modes", "nowhere", "nothing"])
 def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
-    """Parallel tempering with a warning gets all of it at once, a mode that could matter a portion at a time. AIS and RAISE get what no doubt takes.
+    """Parallel tempering with a warning gets all of it at once.
 
-    Where a mode was missed for certain, more work settles nothing.
+    A mode that could matter gets a portion at a time. AIS and RAISE get what no doubt takes. Where
+    a mode was missed for certain, more work settles nothing.
     """
     runs = runs_on(SMALL, draws(SMALL, 100, 3), None, seed=1)
     extended = []
-    asked = []
+    looks = []
     extend = AnnealingRuns._extend
 
     def counted(self, tempering, chain_steps, on_step):
@@ -341,7 +493,7 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
         extend(self, tempering, chain_steps, on_step)
 
     def doubts(finished, explained=0.0):
-        asked.append(finished)
+        looks.append(finished)
         return [] if where == "nowhere" else [Doubt("open", "", where, 2.0)]
 
     monkeypatch.setattr(AnnealingRuns, "_extend", counted)
@@ -374,9 +526,9 @@ def test_a_step_is_timed_on_a_few(monkeypatch):
     run = annealing_runs.ais
     made = []
 
-    def timed(path, betas, *given, **options):
+    def timed(path, betas, *arguments, **options):
         made.append(len(betas) - 1)
-        return run(path, betas, *given, **options)
+        return run(path, betas, *arguments, **options)
 
     monkeypatch.setattr(annealing_runs, "ais", timed)
     runs.affordable_steps(1.0)
@@ -425,25 +577,34 @@ def run_with(log_weights, num_steps=100):
     return annealed(log_weights, -annealed(log_weights, 0.0).ais.log_z, num_steps)
 
 
-# Chains that agree, chains of which one or three hold nearly everything, and what is said of the
-# runs.
+# Chains that agree, or of which one or three hold nearly everything; what is said of the runs.
 EVEN = [0.0] * 50
 ONE = [10.0] + [0.0] * 49
 THREE = [10.0 - math.log(3)] * 3 + [0.0] * 47
 SAID_OF_RUNS = {
-    "every image a little short": ([annealed(EVEN, [-6.0] * 10)], "as RAISE is conservative.", True),
+    "every image a little short": (
+        [annealed(EVEN, [-6.0] * 10)],
+        "as RAISE is conservative.",
+        True,
+    ),
     "a few by much": ([annealed(EVEN, [-0.2] * 8 + [-30.0] * 2)], "a few to which", True),
     "two heavy chains": ([run_with([7.0] * 2 + [0.0] * 48)], "known to 0.7 nats only", True),
     "half of them heavy": ([run_with([7.0] * 25 + [0.0] * 25)], "nats only", False),
-    "moving, with an unknown error": ([run_with(ONE, 25), run_with([7.0] * 50)], "still moves: by -0.9", True),
+    "moving, with an unknown error": (
+        [run_with(ONE, 25), run_with([7.0] * 50)],
+        "still moves: by -0.9",
+        True,
+    ),
     "moving within the error": ([run_with(THREE, 25), run_with([7.0] * 50)], "still moves", False),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("runs", "said", "is_said"), SAID_OF_RUNS.values(), ids=SAID_OF_RUNS)
-def test_what_is_said_of_ais_and_raise(runs, said, is_said):
+@pytest.mark.parametrize(
+    ("runs", "warning", "is_expected"), SAID_OF_RUNS.values(), ids=SAID_OF_RUNS
+)
+def test_what_is_said_of_ais_and_raise(runs, warning, is_expected):
     """An error that is not known excuses no movement."""
-    assert (said in " ".join(find_warnings(finished_with(*runs)))) == is_said
+    assert (warning in " ".join(find_warnings(finished_with(*runs)))) == is_expected
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -485,8 +646,8 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     assert largest == pytest.approx(missed, abs=0.15)
     judgement = judge(finished, find_warnings(finished))
     assert judgement.word == ("not trusted" if missed > 1 else "trusted")
-    told = [text for text in judgement.warnings if "the first run missed that mode" in text]
-    assert len(told) == (missed > 1)
+    warnings = [text for text in judgement.warnings if "the first run missed that mode" in text]
+    assert len(warnings) == (missed > 1)
 
 
 def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
@@ -495,11 +656,11 @@ def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
     many = torch.zeros(1, 1)
     return TemperingEstimate(
         log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, warnings=warnings
-    )  # fmt: skip
+    )
 
 
 def other_start(value=3.0):
-    """The path that starts at the base rates, and one that starts at a mode where the units are on."""
+    """The path that starts at the base rates, and one from a mode where the units are on."""
     return BaseRatePath(SMALL), BaseRatePath(SMALL, torch.as_tensor(value).double().expand(8))
 
 
@@ -512,9 +673,9 @@ def test_what_a_mode_adds_is_in_nats_however_large(nats):
     path, other = other_start()
     base = tempering_with(0.0, NEUTRAL)
     at_mode = tempering_with(nats, AT_MODE)
-    found = check_mode(base, path, at_mode, other)
-    assert found.missed == found.most == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
-    assert found.significant == (nats > -700)
+    check = check_mode(base, path, at_mode, other)
+    assert check.missed == check.most == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
+    assert check.significant == (nats > -700)
     # A run whose draws are elsewhere says nothing of the mode.
     stray = tempering_with(nats, NEUTRAL)
     assert check_mode(base, path, stray, other) == ModeCheck(0.0, 0.0, 0.0, met=0.0)
@@ -539,14 +700,14 @@ def test_the_errors_of_ln_z_decide_what_is_known_of_a_mode(
 ):
     path, other = other_start()
     at_mode = tempering_with(nats, AT_MODE, std_error, trips, warnings)
-    found = check_mode(tempering_with(0.0, NEUTRAL), path, at_mode, other)
-    assert (found.significant, found.most > 0.5) == (significant, could_matter)
-    assert found.met == 0
+    check = check_mode(tempering_with(0.0, NEUTRAL), path, at_mode, other)
+    assert (check.significant, check.most > 0.5) == (significant, could_matter)
+    assert check.met == 0
 
 
 @pytest.mark.parametrize(("inside", "could_matter"), [(10, False), (4, True)])
 def test_a_short_run_that_agrees_is_no_doubt(inside, could_matter):
-    """A fifth of the draws of a run from the mode is there, as of those of the first run, or a half."""
+    """A fifth of the draws of a run from the mode is there, as of the first run, or a half."""
     path, other = other_start()
 
     def with_draws_in_the_mode(number):
@@ -554,8 +715,8 @@ def test_a_short_run_that_agrees_is_no_doubt(inside, could_matter):
 
     base = tempering_with(0.0, with_draws_in_the_mode(inside))
     at_mode = tempering_with(0.0, with_draws_in_the_mode(10), 0.1, 20)
-    found = check_mode(base, path, at_mode, other)
-    assert (found.most > 0.5) == could_matter
+    check = check_mode(base, path, at_mode, other)
+    assert (check.most > 0.5) == could_matter
 
 
 @pytest.mark.parametrize(
@@ -564,41 +725,46 @@ def test_a_short_run_that_agrees_is_no_doubt(inside, could_matter):
 def test_a_run_that_finds_less_for_certain_contradicts(std_error, trips, less):
     path, other = other_start()
     base = tempering_with(3.0, AT_MODE, std_error)
-    found = check_mode(base, path, tempering_with(0.0, AT_MODE, 0.1, trips), other)
-    assert found.less == pytest.approx(less)
-    assert found.missed == 0
+    check = check_mode(base, path, tempering_with(0.0, AT_MODE, 0.1, trips), other)
+    assert check.less == pytest.approx(less)
+    assert check.missed == 0
 
 
 def test_two_runs_agree_on_the_mass_of_a_region():
     """From either start, within the errors of both: nothing was missed."""
     path, other = other_start(torch.linspace(-2, 2, 8))
     runs = [parallel_tempering(each, 100_000, seeded_generator(3)) for each in (path, other)]
-    found = check_mode(runs[0], path, runs[1], other)
-    assert found.met == pytest.approx(1, abs=0.1)
-    assert not found.significant
-    assert found.most < 0.3
+    check = check_mode(runs[0], path, runs[1], other)
+    assert check.met == pytest.approx(1, abs=0.1)
+    assert not check.significant
+    assert check.most < 0.3
 
 
 @pytest.mark.usefixtures("_estimated")
 @pytest.mark.parametrize(
     ("tolerance", "steps", "chosen_by"),
-    [(1.0, 64, "the tolerance"), (0.1, None, "the tolerance"), (0.01, 1024, "the time"), (0.0, 1024, "the time")],
+    [
+        (1.0, 64, "the tolerance"),
+        (0.1, None, "the tolerance"),
+        (0.01, 1024, "the time"),
+        (0.0, 1024, "the time"),
+    ],
     ids=["after the first look", "after the second", "not before the end", "never"],
-)  # fmt: skip
+)
 def test_a_narrow_interval_ends_the_run(monkeypatch, tolerance, steps, chosen_by):
     """What is reported is what the same steps give, whatever was run before."""
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 1_024)
     monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 80_000)
     test = draws(SMALL, 100, 3)
-    found = estimate(SMALL, test, tolerance=tolerance)
-    effort = found.effort
+    evaluation = estimate(SMALL, test, tolerance=tolerance)
+    effort = evaluation.effort
     assert steps in (effort.num_steps, None)
     assert 64 <= effort.num_steps <= 1_024
     assert effort.tolerance == (tolerance if chosen_by == "the tolerance" else None)
     again = estimate(SMALL, test, steps=effort.num_steps, tempering_steps=effort.tempering_steps)
-    assert again.average == found.average
-    assert as_dict(found)["settings"]["steps_chosen_by"] == chosen_by
-    assert ("Stopped early" in describe(found)) == (chosen_by == "the tolerance")
+    assert again.average == evaluation.average
+    assert as_dict(evaluation)["settings"]["steps_chosen_by"] == chosen_by
+    assert ("Stopped early" in describe(evaluation)) == (chosen_by == "the tolerance")
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -612,10 +778,10 @@ def test_runs_from_modes_that_disagree_let_it_run_on(monkeypatch):
 
     monkeypatch.setattr(AnnealingRuns, "from_strongest_modes", elsewhere)
     test = draws(SMALL, 100, 3)
-    found = estimate(SMALL, test, tolerance=1.0)
-    assert found.effort.tolerance is None
+    evaluation = estimate(SMALL, test, tolerance=1.0)
+    assert evaluation.effort.tolerance is None
     again = estimate(SMALL, test, steps=128, tempering_steps=80_000)
-    assert again.average == found.average
+    assert again.average == evaluation.average
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -689,9 +855,9 @@ def test_full_disk(monkeypatch, refusal, name, file):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(storage.os, "fsync", sync)
-    said, output = refusal(f"evaluate m.npz --data t.npy --minutes 0.001 --{name} {file}")
+    message, output = refusal(f"evaluate m.npz --data t.npy --minutes 0.001 --{name} {file}")
     sentence = f"{name}: expected to be able to write {file}: No space left on device"
-    assert said == f"paperlib: {sentence}\n"
+    assert message == f"paperlib: {sentence}\n"
     assert "Verdict" in output  # what was computed is not lost
 
 

@@ -1,4 +1,4 @@
-"""`evaluate`, `audit` and `compare` of RBMs, DBMs and DBNs, against the enumeration of all their states."""
+"""`evaluate`, `audit` and `compare` of RBMs, DBMs and DBNs, against enumeration."""
 
 import json
 from functools import cache
@@ -39,8 +39,10 @@ def definition(model):
     log_z = log_p.logsumexp(0).item()
     for layer in reversed(layers[:-1]):
         below = all_states(layer.num_visible)
-        given = bernoulli_log_prob(below[:, None], states @ layer.weights.T + layer.visible_bias)
-        log_p = (given + log_p).logsumexp(1)
+        log_visible = bernoulli_log_prob(
+            below[:, None], states @ layer.weights.T + layer.visible_bias
+        )
+        log_p = (log_visible + log_p).logsumexp(1)
         states = below
     return log_p, log_z
 
@@ -85,17 +87,17 @@ def test_enumeration_of_deep_models(name, scale):
     model = MODELS[name]
     tensors = {key: tensor * scale for key, tensor in model.tensors().items()}
     scaled = type(model).from_tensors(tensors)
-    found = scaled.exact_log_unnormalized(EVERY_V)
-    torch.testing.assert_close(found, definition(scaled)[0], rtol=1e-12, atol=1e-9)
+    log_p = scaled.exact_log_unnormalized(EVERY_V)
+    torch.testing.assert_close(log_p, definition(scaled)[0], rtol=1e-12, atol=1e-9)
 
 
 def test_enumeration_where_the_halves_pull_apart():
-    """Each half's largest term belongs to units that are on, and the sum to units that are off: its factors all vanish."""
+    """Each half's largest term has its units on, and the sum has them off: all factors vanish."""
     below = RBM(torch.full((2, 4), 600.0).double(), torch.zeros(2), torch.zeros(4))
     top = RBM(torch.zeros(4, 2).double(), torch.full((4,), -5_000.0), torch.zeros(2))
-    found = DBN([below, top]).exact_log_unnormalized(all_states(2))
+    log_p = DBN([below, top]).exact_log_unnormalized(all_states(2))
     # h^1 = 0 alone counts: p(v | 0) is uniform over 4 states, and the top has ln 4
-    torch.testing.assert_close(found, torch.zeros(4).double(), rtol=0, atol=1e-9)
+    torch.testing.assert_close(log_p, torch.zeros(4).double(), rtol=0, atol=1e-9)
 
 
 def test_what_is_too_large_to_enumerate():
@@ -118,37 +120,37 @@ def test_estimates_hold_the_truth(name):
     What importance sampling loses with 100 draws is a few hundredths here.
     """
     (_, truth) = case(name)
-    found = estimate(name)
-    low, high = found.log_z_interval(0.9997)
+    evaluation = estimate(name)
+    low, high = evaluation.log_z_interval(0.9997)
     assert low - 1e-5 < TRUTH[name][1] < high + 1e-5
     deep = name in DEEP
-    room = found.known_log_z.std_error * 4 + 1e-5
+    room = evaluation.known_log_z.std_error * 4 + 1e-5
     assert (
         truth - room - (0.15 if deep else 0)
-        < found.average.mean
+        < evaluation.average.mean
         < truth + room + (0.05 if deep else 0)
     )
-    assert found.trustworthy, found.warnings
-    said = describe(found)
-    assert ("errs low" in said) == deep
-    assert (found.variational_bound is None) == (not deep)
-    if found.variational_bound is not None:
+    assert evaluation.trustworthy, evaluation.warnings
+    text = describe(evaluation)
+    assert ("errs low" in text) == deep
+    assert (evaluation.variational_bound is None) == (not deep)
+    if evaluation.variational_bound is not None:
         # the bound of a DBN is itself an average over draws
-        assert found.variational_bound < truth + room + 0.05
-        assert f"variational lower bound {found.variational_bound:.2f}" in said
-    best = found.runs[-1].bracket
+        assert evaluation.variational_bound < truth + room + 0.05
+        assert f"variational lower bound {evaluation.variational_bound:.2f}" in text
+    best = evaluation.runs[-1].bracket
     assert best.lower.mean < truth + 4 * best.lower.test_set_std_error + 0.1
-    json.dumps(as_dict(found), allow_nan=False)
+    json.dumps(as_dict(evaluation), allow_nan=False)
 
 
 @pytest.mark.usefixtures("_estimated")
 def test_bound_of_mean_field_is_below_every_estimate():
     model = MODELS["DBM"]
     (rows, truth) = case("DBM")
-    found = estimate("DBM")
-    bound = model.log_unnormalized_bound(rows).mean().item() - found.known_log_z.value
-    assert found.variational_bound == pytest.approx(bound, abs=1e-9)
-    assert found.variational_bound < truth
+    evaluation = estimate("DBM")
+    bound = model.log_unnormalized_bound(rows).mean().item() - evaluation.known_log_z.value
+    assert evaluation.variational_bound == pytest.approx(bound, abs=1e-9)
+    assert evaluation.variational_bound < truth
 
 
 @EACH_MODEL
@@ -171,11 +173,14 @@ def test_the_start_has_the_rates_of_the_units(name):
 @pytest.mark.usefixtures("_estimated")
 @EACH_MODEL
 def test_audit_of_estimates(name):
-    """No bound may lie above the truth, that of the images' mass included: a DBM's is proven by mean field, a DBN has none."""
+    """No bound may lie above the truth, that of the images' mass included.
+
+    A DBM's bound is proven by mean field, and a DBN has none.
+    """
     truth = TRUTH[name][1]
     rows = case(name)[0]
-    found = estimate(name)
-    outcomes = [audit_evaluation(MODELS[name], rows, found, truth + off) for off in (0, 5, -5)]
+    evaluation = estimate(name)
+    outcomes = [audit_evaluation(MODELS[name], rows, evaluation, truth + off) for off in (0, 5, -5)]
     assert outcomes[0].verdict == AuditVerdict.CONSISTENT, outcomes[0].reason
     assert AuditVerdict.CONSISTENT not in [outcome.verdict for outcome in outcomes[1:]]
     for bound in outcomes[0].bounds:
@@ -196,8 +201,8 @@ def test_deep_models_compare():
     rows, _ = case("DBM")
     index = (rows @ (2.0 ** torch.arange(VISIBLE - 1, -1, -1, dtype=torch.float64))).long()
     expected = [(TRUTH[name][0][index] - TRUTH[name][1]).mean().item() for name in ("DBM", "DBN")]
-    found = compare(MODELS["DBM"], MODELS["DBN"], rows)
-    assert found.difference.mean == pytest.approx(expected[0] - expected[1], abs=1e-9)
+    comparison = compare(MODELS["DBM"], MODELS["DBN"], rows)
+    assert comparison.difference.mean == pytest.approx(expected[0] - expected[1], abs=1e-9)
 
 
 # ---- files and the command
@@ -222,31 +227,33 @@ def test_command(tmp_path, monkeypatch, name):
 def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
     """ln p*(v) of a deep model may take a good part of the minutes."""
     clock = iter([100.0, 140.0])
-    given = []
+    budgets = []
     monkeypatch.setattr(
         "boltzmann_likelihood.evaluation.evaluation.time.perf_counter", lambda: next(clock)
     )
     monkeypatch.setattr(
-        AnnealingRuns, "affordable_tempering_steps", lambda _, seconds: given.append(seconds)
+        AnnealingRuns, "affordable_tempering_steps", lambda _, seconds: budgets.append(seconds)
     )
-    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda _, seconds: given.append(seconds))
+    monkeypatch.setattr(
+        AnnealingRuns, "affordable_steps", lambda _, seconds: budgets.append(seconds)
+    )
     start = find_start(target_of(MODELS["DBM"], case("DBM")[0]), seeded_generator(1))
     affordable(start, 1.0)
     # a third of what is left, and the rest but for the runs from modes
-    assert given == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])
+    assert budgets == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])
 
 
 @pytest.mark.parametrize("hidden", [60, 400])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_bound_of_a_dbn_has_an_error_and_is_not_above_the_estimate(hidden, seed):
-    """The first layer's weights are 0, so that the bound is tight, and its draws scatter around it."""
+    """The first layer's weights are 0: the bound is tight, and its draws scatter around it."""
     below = RBM(torch.zeros(12, hidden), torch.linspace(-1, 1, 12), torch.full((hidden,), -2.0))
     top = RBM(torch.zeros(hidden, 30), torch.full((hidden,), -2.0), torch.zeros(30))
     generator = seeded_generator(seed)
     rows = torch.randint(0, 2, (20, 12), generator=generator)
-    found = evaluate(
+    evaluation = evaluate(
         DBN([below, top]), rows, generator=generator, steps=32, tempering_steps=5_000, exact=False
     )
-    assert found.variational_bound <= found.average.mean
-    assert found.variational_bound_error > 0
-    assert f"standard error {found.variational_bound_error:.2f})" in describe(found)
+    assert evaluation.variational_bound <= evaluation.average.mean
+    assert evaluation.variational_bound_error > 0
+    assert f"standard error {evaluation.variational_bound_error:.2f})" in describe(evaluation)

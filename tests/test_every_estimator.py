@@ -1,4 +1,7 @@
-"""What holds for everything that draws: the same numbers for the same generator, on any number of threads, and no other generator moves."""
+"""What holds for everything that draws: the same numbers for the same generator.
+
+On any number of threads, and no other generator moves.
+"""
 
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -26,10 +29,8 @@ from paperlib.numerics import seeded_generator
 # Few: each step divides the chains and joins them again.
 BETAS = uniform_betas(6)
 # So wide, and so many chains, that there are several blocks of them.
-DOUBLE, SINGLE = (
-    BaseRatePath(random_rbm(150, 140, 1, scale=0.3, dtype=dtype))
-    for dtype in (torch.float64, torch.float32)
-)
+DOUBLE = BaseRatePath(random_rbm(150, 140, 1, scale=0.3, dtype=torch.float64))
+SINGLE = BaseRatePath(random_rbm(150, 140, 1, scale=0.3, dtype=torch.float32))
 V = draw_bits(torch.full((7, 150), 0.5), seeded_generator(0))
 SMALL = random_rbm(5, 4, 1)
 
@@ -48,12 +49,14 @@ RUNS = WALKS | {
     "SMC": partial(annealed_smc, SINGLE, BETAS, 60, 3),
     "tempering": partial(parallel_tempering, BaseRatePath(SMALL), 1_000),
     "CSL": partial(csl_log_prob, SMALL, all_states(5), 20, 3),
-    "bound of a DBN": partial(dbn_lower_bound, DBN([SMALL, random_rbm(4, 3, 2)]), all_states(5), 0.0),
+    "bound of a DBN": partial(
+        dbn_lower_bound, DBN([SMALL, random_rbm(4, 3, 2)]), all_states(5), 0.0
+    ),
     # two blocks of rows
     "exact draws": partial(exact_hidden_samples, random_rbm(30, 18, 1, scale=0.3), 50),
     "planted model": planted_draws,
     "planted Ising": partial(planted.ising_2d(3).draws, 3),
-}  # fmt: skip
+}
 EACH = pytest.mark.parametrize("name", RUNS)
 
 
@@ -92,7 +95,7 @@ def test_without_a_generator_numbers_are_fresh_and_the_global_ones_are_left_alon
 
 @pytest.mark.parametrize("name", WALKS)
 def test_every_transition_of_a_chain_is_told(name):
-    told = []
-    WALKS[name](on_step=told.append)
+    counts = []
+    WALKS[name](on_step=counts.append)
     chains = 7 * 61 if "RAISE" in name else 430
-    assert sum(told) == 6 * chains
+    assert sum(counts) == 6 * chains

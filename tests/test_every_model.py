@@ -1,4 +1,7 @@
-"""What holds for every kind of model: its file gives it back, its parameters have names, and a file of another kind is refused."""
+"""What holds for every kind of model: its file gives it back, its parameters have names.
+
+A file of another kind is refused.
+"""
 
 import numpy as np
 import pytest
@@ -58,10 +61,10 @@ def test_the_tool_recognises_the_kind(tmp_path, model):
     model.save(tmp_path / "m.safetensors")
     np.savez(tmp_path / "m.npz", **{key: value.numpy() for key, value in model.tensors().items()})
     for name in ("m.safetensors", "m.npz"):
-        found = read_model(tmp_path / name)
-        assert type(found.rbm) is type(model)
-        assert found.rbm.checksum() == model.checksum()
-        assert found.origin == (name if isinstance(model, RBM) else f"{name}, {model.called}")
+        read = read_model(tmp_path / name)
+        assert type(read.rbm) is type(model)
+        assert read.rbm.checksum() == model.checksum()
+        assert read.origin == (name if isinstance(model, RBM) else f"{name}, {model.called}")
 
 
 @EACH
@@ -106,7 +109,8 @@ def test_a_state_dict_goes_in_place_into_another_model_of_its_shapes(model):
 @EACH
 def test_a_state_dict_of_other_names_shapes_or_numbers_is_refused_and_changes_nothing(model):
     before = model.checksum()
-    first, *_ = state = model.state_dict()
+    state = model.state_dict()
+    first = next(iter(state))
     wrong = {
         "expected the names": [{}, state | {"extra": torch.zeros(1)}],
         f"'{first}'.: expected shape": [state | {first: torch.zeros(1, 1)}],

@@ -1,4 +1,7 @@
-"""What holds for every annealing path on every backend, against enumeration: densities, transitions, AIS and RAISE along it."""
+"""What holds for every annealing path on every backend, against enumeration.
+
+Densities, transitions, and AIS and RAISE along it.
+"""
 
 import itertools
 import math
@@ -34,7 +37,7 @@ def one_each(betas, walk, repeats=1):
 
 @EVERY_WALK
 def test_densities_are_the_enumerated_ones_of_the_models_that_are_walked(make, backend):
-    """At one beta, between any two, and in a batch in which every state is at every pair of them."""
+    """At one beta, between any two, and in a batch with every state at every pair of them."""
     walk = make(backend)
     path = walk.path
     state = walk.state()
@@ -62,20 +65,20 @@ def test_ends_are_corrected_to_the_start_and_to_the_model_itself(make, backend):
     path = walk.path
     close = {"rtol": 0, "atol": walk.tolerance}
     totals = []
-    for end, own in ((0, walk.log_start), (1, walk.log_target.log_softmax(0))):
+    for end, log_p in ((0, walk.log_start), (1, walk.log_target.log_softmax(0))):
         log_f = walk.log_f(float(end))
         corrected = log_f + torch.as_tensor(path.end_correction(walk.state(), end)).cpu()
-        torch.testing.assert_close(corrected.log_softmax(0), own, **close)
+        torch.testing.assert_close(corrected.log_softmax(0), log_p, **close)
         # what is called coarse must be visibly so, wherever weights are rounded
-        visible = bool((log_f.log_softmax(0) - own).abs().max() > 0.05)
+        visible = bool((log_f.log_softmax(0) - log_p).abs().max() > 0.05)
         assert visible == (backend.coarse and end in walk.rounded)
         totals.append(corrected.logsumexp(0).item())
     if path.log_z_start is not None:
         assert totals[0] == pytest.approx(path.log_z_start, abs=walk.tolerance)
     # a factor of 2 for each hidden unit without weights, of which there may be more at one end: the
     # slip of section 3.2
-    found = totals[1] - totals[0] + (path.log_z_start or 0.0)
-    assert found == pytest.approx(walk.truth, abs=walk.tolerance)
+    log_z = totals[1] - totals[0] + (path.log_z_start or 0.0)
+    assert log_z == pytest.approx(walk.truth, abs=walk.tolerance)
     if hasattr(path, "log_start"):
         log_start = path.log_start(walk.states.to(path.device)).cpu()
         torch.testing.assert_close(log_start, walk.log_start, **close)
@@ -112,16 +115,19 @@ def test_every_draw_of_a_transition_makes_up_the_enumerated_kernel(
         draws.replace_draws(monkeypatch)
         moved = walk.path.transition(state, beta, backend.generator(0))
         numbers = walk.numbers(walk.path.units(moved)).view(size, -1)
-        found = torch.zeros_like(expected).scatter_add_(1, numbers, draws.log_probs.exp())
-        torch.testing.assert_close(found, expected, rtol=0, atol=backend.tolerance)
+        rates = torch.zeros_like(expected).scatter_add_(1, numbers, draws.log_probs.exp())
+        torch.testing.assert_close(rates, expected, rtol=0, atol=backend.tolerance)
         # what is remembered of the new units is true of them
         fresh = walk.path.state_at(walk.path.units(moved))
         for later in BETAS:
-            found, truth = (walk.path.log_f(each, later) for each in (moved, fresh))
-            torch.testing.assert_close(found, truth, rtol=0, atol=walk.tolerance)
+            log_f = walk.path.log_f(moved, later)
+            truth = walk.path.log_f(fresh, later)
+            torch.testing.assert_close(log_f, truth, rtol=0, atol=walk.tolerance)
         # once more, with the memory of what has been multiplied
         if hasattr(moved, "memory"):
-            state = walk.path.state_at(walk.states.repeat_interleave(outcomes, 0).to(walk.path.device), moved)  # fmt: skip
+            state = walk.path.state_at(
+                walk.states.repeat_interleave(outcomes, 0).to(walk.path.device), moved
+            )
 
 
 @EVERY_WALK
@@ -137,21 +143,21 @@ def test_sampled_transitions_follow_the_enumerated_kernel(make, betas, backend):
     numbers = walk.numbers(walk.path.units(moved)).view(len(walk.states), count, -1)
     for part, beta in enumerate(betas):
         kernel = walk.kernel(beta)
-        found = torch.zeros_like(kernel)
-        found.scatter_add_(1, numbers[..., part], torch.full(numbers.shape[:2], 1 / count).double())
+        rates = torch.zeros_like(kernel)
+        rates.scatter_add_(1, numbers[..., part], torch.full(numbers.shape[:2], 1 / count).double())
         # 256 comparisons, and 1/count where the normal approximation is poor: one failure in 5,000,
         # and the seeds are fixed
-        assert_rates(found, kernel, count, errors=5, slack=1 / count)
+        assert_rates(rates, kernel, count, errors=5, slack=1 / count)
 
 
 @EVERY_WALK
 def test_draws_of_the_start_follow_its_distribution(make, backend):
     walk = make(backend)
     count = 20_000
-    found = walk.frequencies(walk.path.units(walk.path.sample_start(count, backend.generator(3))))
+    rates = walk.frequencies(walk.path.units(walk.path.sample_start(count, backend.generator(3))))
     # 16 comparisons in each of 105 cases: beyond 5 standard errors with probability 1e-3 in all,
     # and the seed is fixed
-    assert_rates(found, walk.log_start.exp(), count, errors=5, slack=1 / count)
+    assert_rates(rates, walk.log_start.exp(), count, errors=5, slack=1 / count)
 
 
 @EVERY_WALK
@@ -165,11 +171,11 @@ def test_chosen_and_joined_chains_go_on_as_they_would_have(make, backend):
     order = torch.cat([torch.arange(len(walk.states)), torch.tensor([3, 3, 0])]).to(path.device)
     assert torch.equal(path.units(joined), path.units(state)[order])
     fresh = path.state_at(path.units(joined))
-    one, other = (
-        path.transition(each, betas[order], backend.generator(2)) for each in (joined, fresh)
-    )
+    one = path.transition(joined, betas[order], backend.generator(2))
+    other = path.transition(fresh, betas[order], backend.generator(2))
     assert torch.equal(path.units(one), path.units(other))
-    log_f, expected = path.log_f(joined, betas[order]), path.log_f(state, betas)[order]
+    log_f = path.log_f(joined, betas[order])
+    expected = path.log_f(state, betas)[order]
     torch.testing.assert_close(log_f, expected, rtol=0, atol=walk.tolerance)
 
 
@@ -178,7 +184,8 @@ def test_parts_of_a_state_draw_what_they_would_have_together(make, backend):
     """A path whose draws depend on more than a chain's place has no parts."""
     path = make(backend).path
     state = path.sample_start(400, backend.generator(1))
-    if parts := path.divide(state, 2):
+    parts = path.divide(state, 2)
+    if parts:
         whole = path.transition(state, 0.5, backend.generator(2))
         moved = [(i, path.transition(part, 0.5, backend.generator(2))) for i, part in parts]
         assert torch.equal(path.units(path.join(moved)), path.units(whole))
@@ -202,7 +209,9 @@ def test_a_path_travels(make, backend):
 
 @EVERY_WALK
 def test_what_is_no_state_and_no_beta_is_refused(make):
-    path, state, plain = make().path, make().state(), base_rates().state()
+    path = make().path
+    state = make().state()
+    plain = base_rates().state()
     # of a path of the same kind with fewer units, and of another kind with as many
     others = [make(FLOAT64, 3, 2).state(), plain if type(plain) is not type(state) else "warm"]
     width = path.units(state).shape[1]
@@ -212,13 +221,25 @@ def test_what_is_no_state_and_no_beta_is_refused(make):
         (lambda: path.state_at(torch.zeros(2, width + 1)), r"v: expected shape \[any, \d"),
         (lambda: path.state_at(torch.zeros(width)), r"v: expected shape \[any, \d"),
         (lambda: path.state_at(torch.zeros(0, width)), r"v: expected shape \[any, \d"),
-        (lambda: path.transition("warm", 0.5, FLOAT64.generator(0)), "state: expected a .*, got str"),
-        (lambda: path.log_f(state, torch.zeros(2)), r"beta: expected a number, or one for each of 16 chains"),
-        (lambda: path.log_f(state, torch.zeros(16, 1)), r"beta: expected a number, or one for each of 16 chains"),
+        (
+            lambda: path.transition("warm", 0.5, FLOAT64.generator(0)),
+            "state: expected a .*, got str",
+        ),
+        (
+            lambda: path.log_f(state, torch.zeros(2)),
+            r"beta: expected a number, or one for each of 16 chains",
+        ),
+        (
+            lambda: path.log_f(state, torch.zeros(16, 1)),
+            r"beta: expected a number, or one for each of 16 chains",
+        ),
         (lambda: path.log_f(state, "warm"), "beta: expected a number or a tensor, got str"),
         (lambda: path.log_ratio(state, 0.1, torch.zeros(2)), "beta: expected a number, or one"),
-        (lambda: path.transition(state, torch.zeros(2), FLOAT64.generator(0)), "beta: expected a number, or one"),
-    ):  # fmt: skip
+        (
+            lambda: path.transition(state, torch.zeros(2), FLOAT64.generator(0)),
+            "beta: expected a number, or one",
+        ),
+    ):
         with pytest.raises(InputError, match=message):
             call()
     for other in others:
@@ -239,8 +260,8 @@ def test_every_draw_of_ais_makes_up_the_models_own_partition_function(make, back
     walk = make(backend, 3, 2)
     draws = EveryDraw(walk.start_bits + 2 * walk.step_bits)
     draws.replace_draws(monkeypatch)
-    found = ais(walk.path, UNEVEN, draws.outcomes, backend.generator(0), check=False)
-    log_weights = found.log_weights.cpu()
+    estimate = ais(walk.path, UNEVEN, draws.outcomes, backend.generator(0), check=False)
+    log_weights = estimate.log_weights.cpu()
     log_mean = torch.logsumexp(log_weights + draws.log_probs[0], 0).item()
     assert log_mean == pytest.approx(walk.truth, abs=walk.tolerance)
     # the weights do differ
@@ -248,24 +269,24 @@ def test_every_draw_of_ais_makes_up_the_models_own_partition_function(make, back
 
 
 def check_ais(walk, num_steps, backend):
-    """Mean and spread of the weights, and the final states, against products of transition matrices."""
+    """Mean and spread of the weights, and the final states, by products of transition matrices."""
     betas = uniform_betas(num_steps).tolist()
     count = 8_000
     mean, square, cube, fourth = walk.weights(betas)
     log_mean = mean.log().item() + (walk.path.log_z_start or 0.0)
     assert log_mean == pytest.approx(walk.truth, abs=walk.tolerance)  # unbiased for every K
-    found = ais(walk.path, betas, count, backend.generator(num_steps), check=False)
-    ratio = (found.log_weights.cpu() - walk.truth).exp()
+    estimate = ais(walk.path, betas, count, backend.generator(num_steps), check=False)
+    ratio = (estimate.log_weights.cpu() - walk.truth).exp()
     variance = square / mean**2 - 1
     # 126 cases: beyond 4 standard errors with probability 8e-3 in all, and the seeds are fixed
     assert abs(ratio.mean() - 1) < 4 * (variance / count).sqrt()
     central = fourth / mean**4 - 4 * cube / mean**3 + 6 * square / mean**2 - 3
     error = (central / variance**2 - 1).sqrt().item() / 2 / math.sqrt(count)
-    assert found.relative_std == pytest.approx((variance / count).sqrt().item(), rel=5 * error)
+    assert estimate.relative_std == pytest.approx((variance / count).sqrt().item(), rel=5 * error)
     p = walk.log_start.exp()
     for beta in betas[1:]:
         p = p @ walk.kernel(beta)
-    assert_rates(walk.frequencies(found.final_states), p, count, errors=5, slack=1 / count)
+    assert_rates(walk.frequencies(estimate.final_states), p, count, errors=5, slack=1 / count)
 
 
 @EVERY_WALK
@@ -284,7 +305,7 @@ def test_weights_of_ais_have_them_on_every_backend(make, backend):
 
 @EVERY_WALK_BACK
 def test_every_draw_of_raise_makes_up_the_annealing_model(make, backend, monkeypatch):
-    """Two steps, all that can be drawn in them: E[w] of the code as it stands is p_ann, a distribution, exactly.
+    """Over all that can be drawn in two steps, E[w] of the code is p_ann, a distribution, exactly.
 
     It is that of what the path really walks. The models themselves do not come in.
     """
@@ -293,8 +314,8 @@ def test_every_draw_of_raise_makes_up_the_annealing_model(make, backend, monkeyp
     draws = EveryDraw(bits, copies=len(walk.vectors))
     draws.replace_draws(monkeypatch)
     v = walk.vectors
-    found = raise_log_prob(walk.path, v, UNEVEN, draws.outcomes, backend.generator(0))
-    log_weights = found.log_weights.cpu()
+    estimate = raise_log_prob(walk.path, v, UNEVEN, draws.outcomes, backend.generator(0))
+    log_weights = estimate.log_weights.cpu()
     means = torch.logsumexp(log_weights + draws.log_probs, 1).exp()
     torch.testing.assert_close(means, walk.annealing_model(UNEVEN), rtol=2 * walk.tolerance, atol=0)
     assert means.sum().item() == pytest.approx(1, abs=walk.tolerance)
@@ -304,8 +325,8 @@ def test_every_draw_of_raise_makes_up_the_annealing_model(make, backend, monkeyp
 def check_raise(walk, num_steps, chains, backend, seed):
     betas = uniform_betas(num_steps).tolist()
     v = walk.vectors
-    found = raise_log_prob(walk.path, v, betas, chains, backend.generator(seed))
-    log_weights = found.log_weights.cpu()
+    estimate = raise_log_prob(walk.path, v, betas, chains, backend.generator(seed))
+    log_weights = estimate.log_weights.cpu()
     truth = walk.annealing_model(betas)
     weights = log_weights.exp()
     error = weights.std(1) / math.sqrt(chains)

@@ -1,4 +1,7 @@
-"""The models of the book: trained in the order of their recipes, and stored; `test_resumable` has trainings that are interrupted."""
+"""The models of the book: trained in the order of their recipes, and stored.
+
+`test_resumable` has trainings that are interrupted.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Every example in a docstring runs and shows what it says, and every public name of the rooms below has one."""
+"""Every example in a docstring runs and is right, and public names of the rooms below have one."""
 
 import doctest
 import importlib
@@ -48,11 +48,11 @@ def test_examples(name, capsys):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_public_names_have_an_example(room):
-    own = {
+    defined = {
         name: value
         for name, value in public(importlib.import_module(room)).items()
         if callable(value) and name not in WITHOUT
     }
-    assert own
-    missing = [name for name, value in own.items() if ">>>" not in (value.__doc__ or "")]
+    assert defined
+    missing = [name for name, value in defined.items() if ">>>" not in (value.__doc__ or "")]
     assert not missing

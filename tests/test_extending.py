@@ -1,4 +1,4 @@
-"""The examples of book/architecture.md: each is run, compared with the truth by enumeration, and short."""
+"""The examples of book/architecture.md: each is run, compared with enumeration, and short."""
 
 import importlib.util
 import math
@@ -84,7 +84,7 @@ class Coins:
 
 
 class CoinsPath(AnnealingPath[Coins]):
-    """Three verbs, and a dataclass as its state: ln f_beta = beta first (ln 3 + the sum of the others)."""
+    """Three verbs, and a dataclass as state: ln f_beta = beta first (ln 3 + sum of the others)."""
 
     log_z_start = 3 * math.log(2)
 
@@ -108,11 +108,11 @@ def test_three_verbs_are_enough_with_a_dataclass_as_state():
     estimate = ais(path, uniform_betas(4), 5_000, seeded_generator(2))
     assert_unbiased(estimate.log_weights, truth)
     assert estimate.final_states.shape == (5_000, 3)
-    for found in (
+    for other in (
         annealed_smc(path, uniform_betas(5), 20, 2_000, seeded_generator(4)),
         parallel_tempering(path, 20_000, seeded_generator(6)),
     ):
-        assert abs(found.log_z - truth) < 4 * found.std_error < 0.5
+        assert abs(other.log_z - truth) < 4 * other.std_error < 0.5
     with pytest.raises(ValueError, match=r"^state: expected a tensor or a dataclass of tensors"):
         path.units({"first": torch.zeros(2)})
 
@@ -137,7 +137,7 @@ MODEL = ThreeStateRBM(
 
 def enumerated_masses(model):
     """ln p*(v) of every v, from the energies of all joint states."""
-    found = []
+    log_masses = []
     for v in PIXELS:
         on = (v @ model.weights)[:, None] + model.biases_of_ways
         inputs = [[torch.zeros(()), *unit] for unit in on]
@@ -145,8 +145,8 @@ def enumerated_masses(model):
             sum(unit[s] for unit, s in zip(inputs, h, strict=True))
             for h in product(range(3), repeat=3)
         ]
-        found.append(torch.stack(terms).logsumexp(0) + v @ model.visible_bias)
-    return torch.stack(found)
+        log_masses.append(torch.stack(terms).logsumexp(0) + v @ model.visible_bias)
+    return torch.stack(log_masses)
 
 
 MASSES = enumerated_masses(MODEL)
@@ -165,10 +165,10 @@ def test_a_new_kind_of_model_is_evaluated():
     images = PIXELS[chosen]
     assert evaluate(MODEL, images).average.mean == pytest.approx(truth, abs=1e-12)
     generator = seeded_generator(5)
-    found = evaluate(MODEL, images, generator=generator, progress=False, steps=64, exact=False)
-    assert found.word == "trusted"
-    assert found.average.mean == pytest.approx(truth, abs=0.1)
-    assert found.runs[-1].bracket.lower.mean == pytest.approx(truth, abs=0.2)
+    evaluation = evaluate(MODEL, images, generator=generator, progress=False, steps=64, exact=False)
+    assert evaluation.word == "trusted"
+    assert evaluation.average.mean == pytest.approx(truth, abs=0.1)
+    assert evaluation.runs[-1].bracket.lower.mean == pytest.approx(truth, abs=0.2)
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,7 @@ def test_examples_are_short(name, elsewhere, allowed):
     assert len(lines) + elsewhere <= allowed
 
 
-# Each example's file, and the room, the file elsewhere and the name that it would have in the
-# library.
+# Each example's file, with the room, the other file and the name it would have in the library.
 HOMES = {
     EXAMPLES / "ising_ring_path.py": ("annealing", "__init__.py", "IsingRingPath"),
     Path(smc_module.__file__): ("estimators", "__init__.py", "annealed_smc"),
@@ -323,7 +322,10 @@ for name in sys.argv[1:]:
 
 
 def test_examples_become_parts_of_the_library(tmp_path):
-    """Each file as it is, in the folder of its room, and its lines in one more file of code, as the page says."""
+    """Each file as it is, in the folder of its room, and its lines in one more file of code.
+
+    As the page says.
+    """
     library = tmp_path / "paperlib"
     shutil.copytree(
         ROOT / "paperlib", library, ignore=shutil.ignore_patterns("__pycache__", "*.nb?")
@@ -334,12 +336,19 @@ def test_examples_become_parts_of_the_library(tmp_path):
         line = f"from paperlib.{room}.{source.stem} import {public}\n"
         text = file.read_text().replace("from paperlib.", f"{line}from paperlib.", 1)
         file.write_text(
-            re.sub(r"^LOADERS: .* = \{$", rf'\g<0>"bars-and-stripes": {public},', text, flags=re.M)
+            re.sub(
+                r"^LOADERS: .* = \{$",
+                rf'\g<0>"bars-and-stripes": {public},',
+                text,
+                flags=re.MULTILINE,
+            )
         )
     modules = [f"paperlib.{room}.{source.stem}" for source, (room, *_) in HOMES.items()]
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", USE, *modules]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -1,4 +1,7 @@
-"""kill -9 at random moments, and flipped bits: what is run again ends with the same numbers, and no file is half-written or wrong."""
+"""kill -9 at random moments, and flipped bits: the next run ends with the same numbers.
+
+No file is half-written or wrong.
+"""
 
 import json
 import os
@@ -29,7 +32,10 @@ PATH = [os.path.dirname(__file__)]
 
 
 def kill_in_the_middle(work, arguments, folder, largest, ends_by=signal.SIGPROF):
-    """Do work in a process that ends a random moment after a random number of files was written or replaced in `folder`; see `faults`."""
+    """Do work in a process that is killed a random moment after some file was written.
+
+    After a random number of files in `folder` was written or replaced; see `faults`.
+    """
     files = MOMENTS.randint(1, largest)
     seconds = MOMENTS.uniform(1e-4, 0.02)
     moment = os.pathsep.join([str(folder), str(files), str(seconds)])
@@ -85,14 +91,14 @@ def walk(moment, name, folder):
 def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kills):
     for _ in range(kills):
         kill_in_the_middle(walk, [name, tmp_path / "parts"], tmp_path / "parts", 9)
-    found = {file.name for file in (tmp_path / "parts").glob("[!.]*")}
-    assert kills <= len(found) < 30
+    files = {file.name for file in (tmp_path / "parts").glob("[!.]*")}
+    assert kills <= len(files) < 30
     resumed = anneal(name, tmp_path / "parts")
     whole = anneal(name, tmp_path / "whole")
     assert torch.equal(resumed.log_weights, whole.log_weights)
     names = [{file.name for file in (tmp_path / part).glob("[!.]*")} for part in ("parts", "whole")]
     assert names[0] == names[1]
-    assert found < names[0]
+    assert files < names[0]
 
 
 def reproduce(moment, root, folders):

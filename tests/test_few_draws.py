@@ -1,4 +1,7 @@
-"""Intervals of CSL from few chains, and of the bound of a DBN from few draws and cases: how often they hold the truth."""
+"""How often intervals of few draws hold the truth.
+
+Those of CSL from few chains, and of the bound of a DBN from few draws and cases.
+"""
 
 import math
 
@@ -19,26 +22,27 @@ LAYERS = DBN([random_rbm(8, 6, 3), random_rbm(6, 5, 4)])
 
 
 def share_held(numbers, truth, quantile=None):
-    """How often intervals hold the truth, from Student's t or so many standard errors to either side."""
+    """The share of intervals that hold the truth, by Student's t or so many standard errors."""
     held = 0
     for each in numbers:
         low, high = each.interval(0.95)
         if quantile is not None:
-            low, high = (each.value + sign * quantile * each.std_error for sign in (-1, 1))
+            low = each.value - quantile * each.std_error
+            high = each.value + quantile * each.std_error
         held += low <= truth <= high
     return held / len(numbers)
 
 
 @pytest.mark.parametrize("chains", [2, 3, 5, 10])
 def test_csl_of_few_chains(chains):
-    found = csl_estimate(SMALL, VECTORS, REPEATS * chains, 400, seeded_generator(chains), False)
+    estimate = csl_estimate(SMALL, VECTORS, REPEATS * chains, 400, seeded_generator(chains), False)
     truth = (SMALL.log_unnormalized(VECTORS) - log_z(SMALL)).mean().item()
-    parts = [CSLEstimate(each) for each in found.log_means.split(chains, 1)]
-    of_chains = [each.monte_carlo for each in parts]
-    assert abs(share_held(of_chains, truth) - 0.95) < SLACK
-    assert {each.dof for each in of_chains} == {chains - 1}
+    parts = [CSLEstimate(each) for each in estimate.log_means.split(chains, 1)]
+    chain_errors = [each.monte_carlo for each in parts]
+    assert abs(share_held(chain_errors, truth) - 0.95) < SLACK
+    assert {each.dof for each in chain_errors} == {chains - 1}
     if chains <= 3:
-        assert share_held(of_chains, truth, 1.96) < 0.9
+        assert share_held(chain_errors, truth, 1.96) < 0.9
 
 
 def test_csl_for_other_vectors_joins_both_errors():
@@ -74,8 +78,8 @@ def test_dbn_bound_of_few_draws(cases, draws):
 @pytest.mark.parametrize(("cases", "draws"), [(1, 199), (5, 5), (39, 5), (300, 1)])
 def test_dbn_bound_of_too_few_draws(cases, draws):
     vectors = all_states(8)[:256].repeat(2, 1)[:cases]
-    found = dbn_lower_bound(LAYERS, vectors, 0.0, draws, seeded_generator(2)).monte_carlo
-    assert found.interval(0.95) == (-math.inf, math.inf)
+    monte_carlo = dbn_lower_bound(LAYERS, vectors, 0.0, draws, seeded_generator(2)).monte_carlo
+    assert monte_carlo.interval(0.95) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("cases", [2, 3, 5, 50])
@@ -84,10 +88,10 @@ def test_dbn_bound_for_other_cases(cases):
     states = all_states(8)
     truth = dbn_lower_bound(LAYERS, states, 0.0, 500, seeded_generator(3)).bound
     generator = seeded_generator(4)
-    found = []
+    estimates = []
     for _ in range(REPEATS):
         chosen = states[torch.randint(0, 256, (cases,), generator=generator)]
-        found.append(dbn_lower_bound(LAYERS, chosen, 0.0, 5, generator).uncertain)
-    assert abs(share_held(found, truth) - 0.95) < SLACK
+        estimates.append(dbn_lower_bound(LAYERS, chosen, 0.0, 5, generator).uncertain)
+    assert abs(share_held(estimates, truth) - 0.95) < SLACK
     if cases <= 3:
-        assert share_held(found, truth, 1.96) < 0.9
+        assert share_held(estimates, truth, 1.96) < 0.9

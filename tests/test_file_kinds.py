@@ -1,4 +1,7 @@
-"""Kinds of files that gave a wrong number or no way to one: each is read as what it is, or the question has the option that answers it."""
+"""Kinds of files that gave a wrong number, or no way to one.
+
+Each is read as what it is, or the question has the option that answers it.
+"""
 
 import re
 import shlex
@@ -44,7 +47,7 @@ def enumerated(layers):
     return log_p
 
 
-def of_library(model):
+def layer_arrays(model):
     return [tuple(t.numpy() for t in layer.tensors().values()) for layer in model.layers]
 
 
@@ -71,7 +74,7 @@ def test_a_square_layer_lies_as_its_neighbours_do(tmp_path, sizes, local, turned
         for name, array in zip(local, layer, strict=True)
     }
     read = model_in(tmp_path, as_pt(stored)).rbm
-    np.testing.assert_allclose(enumerated(of_library(read)), enumerated(layers), atol=1e-12)
+    np.testing.assert_allclose(enumerated(layer_arrays(read)), enumerated(layers), atol=1e-12)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -84,7 +87,9 @@ def test_all_square_is_a_question_with_options(tmp_path, turned):
     }
     with pytest.raises(InputError) as refusal:
         model_in(tmp_path, as_npz(stored), width=4)
-    last, stack = (shlex.split(option)[0] for option in re.findall(r"--names (\S+)", str(refusal.value)))  # fmt: skip
+    last, stack = (
+        shlex.split(option)[0] for option in re.findall(r"--names (\S+)", str(refusal.value))
+    )
     last = last.rstrip(";")
     stack = stack.rstrip(";")
     end = ".T" if turned else ""
@@ -132,20 +137,29 @@ PARAMETERS = {"W": W, "vbias": B, "hbias": A}
 
 @pytest.mark.parametrize("name", ["stddev", "sd", "sigmav", "kT", "gain", "slope", "x"])
 def test_numbers_beside_the_arrays(tmp_path, name):
-    """Said by name and value; as a tensor in a module, of which a number may be a parameter, refused."""
+    """Said by name and value; refused as a tensor in a module.
+
+    There a number may be a parameter.
+    """
     notes = model_in(tmp_path, as_npz(PARAMETERS | {name: 1.25})).notes
     assert notes[-1] == f"not used: {name} = 1.25"
-    of_torch = {key: torch.tensor(array) for key, array in (PARAMETERS | {name: 1.25}).items()}
+    tensors = {key: torch.tensor(array) for key, array in (PARAMETERS | {name: 1.25}).items()}
     with pytest.raises(InputError, match=f"got .*{name} as well.*standard deviation"):
-        model_in(tmp_path, as_pt(of_torch))
-    read = model_in(tmp_path, as_pt(of_torch), f"ignore={name}")
+        model_in(tmp_path, as_pt(tensors))
+    read = model_in(tmp_path, as_pt(tensors), f"ignore={name}")
     assert read.rbm.checksum() == RBM(W, B, A).checksum()
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("visible_units", "linear"), ("v_type", "real"), ("unit", "continuous"), ("vartype", "SPIN"), ("activation", "tanh")],
-)  # fmt: skip
+    [
+        ("visible_units", "linear"),
+        ("v_type", "real"),
+        ("unit", "continuous"),
+        ("vartype", "SPIN"),
+        ("activation", "tanh"),
+    ],
+)
 def test_text_beside_the_arrays(tmp_path, name, text):
     notes = model_in(tmp_path, as_npz(PARAMETERS | {name: text})).notes
     assert notes[-1] == f"not used: {name} = {text}"
@@ -158,9 +172,9 @@ def test_copies_of_all_parameters_are_of_the_training(tmp_path, affix, group):
     layers = [arrays_of(6, 4), arrays_of(4, 3)] if group else [arrays_of(6, 4)]
     stored: dict = {"dbn.sizes": np.array([[6.0, 4, 3]])} if group else {}
     for number, (weights, visible, hidden) in enumerate(layers):
-        own = {"W": weights.T, "b": visible, "c": hidden}
-        own |= {affix.format(name): array / 9 for name, array in own.items()}
-        stored |= {f"{group.replace('0', str(number))}{name}": a for name, a in own.items()}
+        arrays = {"W": weights.T, "b": visible, "c": hidden}
+        arrays |= {affix.format(name): array / 9 for name, array in arrays.items()}
+        stored |= {f"{group.replace('0', str(number))}{name}": a for name, a in arrays.items()}
     model = model_in(tmp_path, as_npz(stored))
     each = [RBM(*layer) for layer in layers]
     assert model.rbm.checksum() == (DBN(each) if group else each[0]).checksum()
@@ -179,7 +193,7 @@ def test_the_authors_layers_in_files_of_their_own(tmp_path, count):
         files.append(tmp_path / f"mnist{number}.mat")
         files[-1].write_bytes(as_mat(dict(zip(names[number], layer, strict=True)) | {"epoch": 50}))
     read = read_model(",".join(map(str, files)), width=lambda: 6).rbm
-    np.testing.assert_allclose(enumerated(of_library(read)), enumerated(layers), atol=1e-12)
+    np.testing.assert_allclose(enumerated(layer_arrays(read)), enumerated(layers), atol=1e-12)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -220,7 +234,10 @@ IMAGES = {
     "labels in columns": (as_npy(np.c_[X, np.eye(8, dtype=int)]), "last 8 columns .* as labels"),
     "labels first": (as_npy(np.c_[np.eye(8, dtype=int), X]), "first 8 columns .* as labels"),
     "sizes first": (text(X, "8,6,2\n"), "the first line has 3 numbers, and the others have 6"),
-    "bag of words": (text(X[:, :3], "8\n6\n24\n"), "got 3 numbers in line 4, and 1 in the lines before"),
+    "bag of words": (
+        text(X[:, :3], "8\n6\n24\n"),
+        "got 3 numbers in line 4, and 1 in the lines before",
+    ),
     "ragged": (text([*X, [0, 1]]), "got 2 numbers in line 9, and 6 in"),
     "y and n": (text(np.where(X, "y", "n")), "none below|write 0 and 1 for them"),
     "x and o": (text(np.where(X, "x", "o")), "write 0 and 1 for them"),
@@ -231,7 +248,7 @@ IMAGES = {
     "empty": (as_npy(X[:0]), "got an empty table"),
     "one image": (as_npy(X[0]), "a single row of 6"),
     "random bytes": (as_npy(X)[7:], "which is none of these"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("content", "message"), IMAGES.values(), ids=IMAGES)
@@ -253,7 +270,15 @@ def test_no_pickle_where_there_is_none(tmp_path, suffix, head):
         read_model(path)
 
 
-@pytest.mark.parametrize("numbers", [("2.5", "3.032", "3.286", "3.54", "10.0"), ("9", "10", "100"), ("1.2.9", "1.2.10"), ("0.5", "1", "1.5")])  # fmt: skip
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        ("2.5", "3.032", "3.286", "3.54", "10.0"),
+        ("9", "10", "100"),
+        ("1.2.9", "1.2.10"),
+        ("0.5", "1", "1.5"),
+    ],
+)
 def test_the_order_of_checkpoints(tmp_path, numbers):
     for number in reversed(numbers):
         np.savez(tmp_path / f"rbm_T{number}.npz", **PARAMETERS)

@@ -1,4 +1,4 @@
-"""RBMs from the files of other programs: what is read is the model that the other program has, and nothing else is read."""
+"""RBMs from the files of other programs: the model of the other program, and nothing else."""
 
 import numpy as np
 import pytest
@@ -76,14 +76,14 @@ def test_an_archive_that_rbms_wrote(trained):
     assert len(updates) >= 3
     for update in updates:
         theirs = load_params(str(trained), update, torch.device("cpu"), torch.float64)
-        found = read_archive(trained, update)
-        assert found.origin == f"update_{update} of RBM.h5, BBRBM"
-        assert found.stored_log_z is None
+        read = read_archive(trained, update)
+        assert read.origin == f"update_{update} of RBM.h5, BBRBM"
+        assert read.stored_log_z is None
         v = all_states(8)
         torch.testing.assert_close(
-            found.rbm.log_unnormalized(v), -theirs.compute_energy_visibles(v), rtol=0, atol=1e-3
+            read.rbm.log_unnormalized(v), -theirs.compute_energy_visibles(v), rtol=0, atol=1e-3
         )  # theirs drops the small term of softplus where its argument is above 10
-        torch.testing.assert_close(found.rbm.weights, theirs.weight_matrix)
+        torch.testing.assert_close(read.rbm.weights, theirs.weight_matrix)
     last = read_archive(trained)
     assert last.rbm.checksum() == read_archive(trained, 20).rbm.checksum()
     assert last.rbm.checksum() != read_archive(trained, updates[0]).rbm.checksum()
@@ -112,9 +112,9 @@ def archive(tmp_path):
 def test_older_archives_and_their_own_log_z(archive):
     stored = rbms_update(PARAMETERS, 3, log_z=12.5)
     older = {name.replace("/params", ""): value for name, value in stored.items()}
-    found = archive(as_hdf5({"model_type": "BBRBM"} | older))
-    assert found.rbm.checksum() == MODEL.checksum()
-    assert found.stored_log_z == 12.5
+    read = archive(as_hdf5({"model_type": "BBRBM"} | older))
+    assert read.rbm.checksum() == MODEL.checksum()
+    assert read.stored_log_z == 12.5
 
 
 # ---- RestrictedBoltzmannMachines.jl
@@ -122,11 +122,11 @@ def test_older_archives_and_their_own_log_z(archive):
 
 @pytest.mark.parametrize("sides", [(6,), (2, 3)])
 def test_julia(archive, sides):
-    """A weight w[i1, i2, j] in Julia belongs to the visible unit number i1 + i2 n1, counted from 0."""
-    found = archive(as_julia(PARAMETERS, sides=sides))
-    assert found.rbm.checksum() == MODEL.checksum()
-    assert bool(found.notes) == (len(sides) == 2)
-    assert (found.log_z_offset, found.spin_visible) == (0.0, False)
+    """A weight w[i1, i2, j] in Julia belongs to visible unit i1 + i2 n1, counted from 0."""
+    read = archive(as_julia(PARAMETERS, sides=sides))
+    assert read.rbm.checksum() == MODEL.checksum()
+    assert bool(read.notes) == (len(sides) == 2)
+    assert (read.log_z_offset, read.spin_visible) == (0.0, False)
 
 
 SPINS = {
@@ -139,12 +139,12 @@ SPINS = {
 
 @pytest.mark.parametrize(("content", "visible", "hidden"), SPINS.values(), ids=SPINS)
 def test_spins(archive, content, visible, hidden):
-    found = archive(content)
+    read = archive(content)
     rbm, offset = binary_from_spins(*PARAMETERS, visible=visible, hidden=hidden)
-    assert found.rbm.checksum() == rbm.checksum()
-    assert found.log_z_offset == offset
-    assert found.spin_visible == visible
-    assert "units -1 and 1" in found.notes[0]
+    assert read.rbm.checksum() == rbm.checksum()
+    assert read.log_z_offset == offset
+    assert read.spin_visible == visible
+    assert "units -1 and 1" in read.notes[0]
 
 
 def test_julia_has_no_updates(tmp_path):
@@ -158,7 +158,7 @@ def test_julia_has_no_updates(tmp_path):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_damaged_bytes(archive, seed):
-    """An archive in which some bytes have changed is refused in one sentence, or what is read is an RBM."""
+    """An archive with some bytes changed is refused in one sentence, or an RBM is read."""
     content = bytearray(as_rbms(PARAMETERS))
     random = np.random.default_rng(seed)
     for place in random.integers(8, len(content), 6):

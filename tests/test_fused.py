@@ -1,4 +1,4 @@
-"""Elementwise work of annealing in one pass: known answers of the generator, exact draws, sums to the last digit."""
+"""Elementwise work of annealing in one pass: known numbers, exact draws, sums to the last digit."""
 
 import itertools
 
@@ -90,8 +90,8 @@ def test_a_part_of_a_whole_is_drawn_as_within_the_whole(total):
     assert 0 < whole.sum() < total
     for parts in (2, 3, 4, 5):
         cuts = [total * part // parts for part in range(parts + 1)]
-        found = [drawn(start, stop) for start, stop in itertools.pairwise(cuts)]
-        assert np.array_equal(np.concatenate(found), whole)
+        pieces = [drawn(start, stop) for start, stop in itertools.pairwise(cuts)]
+        assert np.array_equal(np.concatenate(pieces), whole)
 
 
 def test_frequencies_over_calls_are_the_probabilities():
@@ -155,7 +155,8 @@ def test_bernoulli_draws_have_no_gradient():
 def test_draws_do_not_depend_on_how_the_tensor_lies_in_memory():
     logits = torch.randn(30, 50, generator=seeded_generator(0))
     strided = torch.cat([logits, logits], 1)[:, :50]
-    first, second = (draw_bits_of_logits(x, seeded_generator(5)) for x in (logits, strided))
+    first = draw_bits_of_logits(logits, seeded_generator(5))
+    second = draw_bits_of_logits(strided, seeded_generator(5))
     assert torch.equal(first, second)
 
 
@@ -169,8 +170,7 @@ def test_softplus_increment(columns, beta_from, beta_to):
     result = softplus_increment(x, beta_from, beta_to)
     expected = softplus_increment(x.double(), beta_from, beta_to)
     assert result.dtype == torch.float64
-    # relative to the sum of the terms' magnitudes: float32 rounds each of them, and the betas, by
-    # 1e-7
+    # relative to the sum of the terms' magnitudes, which float32 rounds by 1e-7, as the betas
     terms = abs(beta_to - beta_from) * x.double().abs().sum(1)
     assert ((result - expected).abs() <= 5e-7 * terms).all()
 
@@ -178,8 +178,7 @@ def test_softplus_increment(columns, beta_from, beta_to):
 def test_softplus_increment_with_other_betas_for_each_row():
     lower = torch.tensor([0.0, 0.3, 0.9])
     step = torch.tensor([1.0, 0.01, 0.1])
-    # more units than go into the logarithm of one product, and inputs beyond the range of the
-    # exponential
+    # more units than one product's logarithm takes, and inputs beyond the exponential's range
     for x in (torch.linspace(-20, 20, 3 * 70), torch.linspace(-300, 300, 3 * 600)):
         rows = x.view(3, -1)
         out = np.empty(3)

@@ -1,4 +1,4 @@
-"""What a GPU does differently, checked by the same mathematics on a CPU, and on a GPU where there is one."""
+"""What a GPU does differently, by the same mathematics on a CPU, and on a GPU if there is one."""
 
 import itertools
 import math
@@ -71,7 +71,10 @@ def device(monkeypatch):
 @pytest.mark.parametrize("kind", ["base rates", "pair"])
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_recorded_step_does_what_the_loop_does(kind, direction, device, bfloat16):
-    """On the GPU of paper, and with the products of tensor cores: float32 on a CPU takes other functions, and is never recorded."""
+    """On the GPU of paper, and with the products of tensor cores.
+
+    float32 on a CPU takes other functions, and is never recorded.
+    """
     path = path_of_kind(kind, torch.float32).to(device)
     betas = BETAS[::direction]
     results = []
@@ -138,7 +141,7 @@ torch.save([fused_gpu.draw_bits(**call) for call in calls], sys.argv[2])
 
 
 def draw_interpreted(calls, folder):
-    """What `paperlib.kernels.gpu.draw_bits` gives for these arguments, by triton's interpreter, which runs on any processor."""
+    """What `paperlib.kernels.gpu.draw_bits` gives, by triton's interpreter on any processor."""
     torch.save(calls, folder / "calls.pt")
     interpret(DRAWS, folder / "calls.pt", folder / "bits.pt")
     return torch.load(folder / "bits.pt")
@@ -170,8 +173,7 @@ def test_draws_of_a_gpu_have_a_stream_of_philox_for_each_chain(tmp_path):
         for chain, unit in itertools.product(*map(range, logits.shape)):
             part, place = divmod(unit, quarter)
             numbers = philox((place, chain, 0, 0), key % 2**32, key // 2**32)
-            # a draw may differ only where the number falls within float32's rounding of the
-            # probability
+            # a draw may differ only where the number is within rounding of the probability
             distance = probabilities[chain, unit].item() - numbers[part] / 2**32
             assert bits[chain, unit] == (distance > 0) or abs(distance) < 1e-6
 
@@ -260,7 +262,7 @@ def test_a_gpu_of_paper_keeps_devices_apart(device):
         lambda: there + torch.ones(3),
         lambda: torch.rand(3, generator=seeded_generator(1, device)),
         lambda: torch.rand(3, device=device, generator=seeded_generator(1)),
-        lambda: there.numpy(),
+        there.numpy,
     ):
         with pytest.raises(RuntimeError, match=r"two devices|with a generator on|numpy"):
             mistake()
@@ -299,7 +301,8 @@ CD = ContrastiveDivergence(5, 2, batch_size=10)
 
 def models(device):
     """A small model of each kind."""
-    rbm, upper = (random_rbm(*shape, dtype=torch.float32) for shape in ((12, 5, 1), (5, 6, 2)))
+    rbm = random_rbm(12, 5, 1, dtype=torch.float32)
+    upper = random_rbm(5, 6, 2, dtype=torch.float32)
     dbm = DBM(rbm.weights, upper.weights, *(torch.zeros(count) for count in (12, 5, 6)))
     return [model.to(device) for model in (rbm, dbm, DBN([rbm, upper]))]
 
@@ -344,17 +347,19 @@ def test_evaluation_of_a_model_on_a_gpu(device, monkeypatch):
     "train",
     [
         partial(train_rbm, recipe=CD),
-        partial(train_rbm, recipe=replace(CD, persistent_chains=10), layers_below=[random_rbm(12, 4, 1)]),
+        partial(
+            train_rbm, recipe=replace(CD, persistent_chains=10), layers_below=[random_rbm(12, 4, 1)]
+        ),
         partial(train_dbm, recipe=DeepBoltzmannLearning(CD, CD, 2)),
     ],
     ids=["CD", "PCD", "DBM"],
-)  # fmt: skip
+)
 def test_training_on_a_gpu_resumes_there(device, train, tmp_path):
     options = {"seed": 1, "device": device, "progress": False}
     whole = train(VECTORS, **options)
     file = tmp_path / "checkpoint.safetensors"
     train(VECTORS, **options, checkpoint=file)
     resumed = train(VECTORS, **options, checkpoint=file)
-    for model in (whole, resumed):
-        model = model[0] if isinstance(model, tuple) else model
+    for result in (whole, resumed):
+        model = result[0] if isinstance(result, tuple) else result
         assert model.device == device

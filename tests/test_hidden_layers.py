@@ -1,4 +1,7 @@
-"""ln p*(v) of deep models where it is an estimate: the path from the proposal to the posterior, and what is said of what is missing."""
+"""ln p*(v) of deep models where it is an estimate.
+
+The path from the proposal to the posterior, and what is said of what is missing.
+"""
 
 import math
 from dataclasses import replace
@@ -45,7 +48,11 @@ def log_joint(model, h):
     v = V.double().expand(len(h), -1)
     if isinstance(model, DBM):
         above = v @ model.weights_1 + h @ model.weights_2.T + model.hidden_bias_1
-        return v @ model.visible_bias + h @ model.hidden_bias_2 + torch.logaddexp(above, above.new_zeros(())).sum(1)  # fmt: skip
+        return (
+            v @ model.visible_bias
+            + h @ model.hidden_bias_2
+            + torch.logaddexp(above, above.new_zeros(())).sum(1)
+        )
     layers = [v, *h.split(model.hidden_layers[:-1], 1)]
     total = layers[-1] @ model.top.visible_bias
     up = layers[-1] @ model.top.weights + model.top.hidden_bias
@@ -80,15 +87,15 @@ def at(path, states, widths):
 @EACH
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
 def test_a_transition_leaves_p_beta_invariant(name, beta):
-    """From exact draws of p_beta, two transitions lead to draws of p_beta; and ln f_beta is what it should be."""
+    """Two transitions lead from exact draws of p_beta to such draws, and ln f_beta is right."""
     model = SMALL[name]
     count = 60_000
     states, widths = hidden_states(model)
     log_f = (1 - beta) * log_q(model, states) + beta * log_joint(model, states)
     p = log_f.softmax(0)
     path = PosteriorPath(model, V.expand(len(states), -1))
-    found = path.log_f(at(path, states, widths), beta)
-    torch.testing.assert_close(found, log_f, rtol=0, atol=1e-9)
+    remembered = path.log_f(at(path, states, widths), beta)
+    torch.testing.assert_close(remembered, log_f, rtol=0, atol=1e-9)
 
     generator = seeded_generator(4)
     start = p.multinomial(count, replacement=True, generator=generator)
@@ -128,9 +135,9 @@ def test_weights_have_the_mean_p_of_v_in_both_directions(name, around_states):
     back_from = None
     if around_states:
         generator = seeded_generator(3)
-        found = any_states(widths, generator)
-        forth = mixture_around(model, V[None].double(), found, count, generator)
-        each = [layer.expand(count, -1, -1) for layer in found]
+        around = any_states(widths, generator)
+        forth = mixture_around(model, V[None].double(), around, count, generator)
+        each = [layer.expand(count, -1, -1) for layer in around]
         back_from = mixture_around(model, V.double().expand(count, -1), each, 1, generator)
     path = PosteriorPath(model, V.expand(count, -1), forth)
     betas = uniform_betas(3)
@@ -168,9 +175,9 @@ def without_a_search(monkeypatch):
 def layers_of(case, steps, seed=1):
     model, _, test, _ = case.known()
     log_p = model.log_unnormalized_of(test, 100, seeded_generator(seed))
-    found = HiddenLayers(model, test, log_p, None, seeded_generator(seed))
+    layers = HiddenLayers(model, test, log_p, None, seeded_generator(seed))
     exact = sum_of_parts(case, test)
-    return found.refine(steps, False), log_p, exact
+    return layers.refine(steps, False), log_p, exact
 
 
 def sum_of_parts(case, test):
@@ -189,20 +196,20 @@ def test_annealing_finds_what_draws_miss():
     Annealing of half of the images brings all to the truth, on average.
     """
     case = DeepCase("DBN", (4, 7), 2.0, 2.0)
-    found, drawn, exact = layers_of(case, 2_048)
+    estimate, drawn, exact = layers_of(case, 2_048)
     assert (exact - drawn).mean() > 1
-    missing = (exact - found.values).mean().item()
-    std_error = found.error.std_error
-    assert -3 * std_error < missing < found.missing + 3 * std_error
-    assert 0 < found.missing < 0.3
-    assert (found.draws, found.steps) == (8, 2_048)
+    missing = (exact - estimate.values).mean().item()
+    std_error = estimate.error.std_error
+    assert -3 * std_error < missing < estimate.missing + 3 * std_error
+    assert 0 < estimate.missing < 0.3
+    assert (estimate.draws, estimate.steps) == (8, 2_048)
 
 
 def test_draws_that_are_enough_stay_as_they_are():
     case = DeepCase("DBN", (4, 7), 0.5, 0.0)
-    found, drawn, exact = layers_of(case, 4_096)
-    assert torch.equal(found.values, drawn)
-    assert (found.draws, found.steps) == (100, 0)
+    estimate, drawn, exact = layers_of(case, 4_096)
+    assert torch.equal(estimate.values, drawn)
+    assert (estimate.draws, estimate.steps) == (100, 0)
     assert abs((exact - drawn).mean().item()) < 0.02
 
 
@@ -236,13 +243,13 @@ def test_what_is_missing_is_no_more_than_is_said(monkeypatch):
     rows = torch.zeros(1_000, 8)
     generator = seeded_generator(1)
     drawn = model.log_unnormalized_of(rows, 100, generator)
-    found = HiddenLayers(model, rows, drawn, None, generator).estimate
+    estimate = HiddenLayers(model, rows, drawn, None, generator).estimate
     lost = lost_by_draws(40, 0.7, 100)
     truth = log_z - 8 * math.log(2)
     error = drawn.std().item() / math.sqrt(1_000)
     assert abs(truth - drawn.mean().item() - lost) < 4 * error
-    assert found.rise < 0.1  # beyond that, the average is not trusted
-    assert found.rise < lost < found.missing
+    assert estimate.rise < 0.1  # beyond that, the average is not trusted
+    assert estimate.rise < lost < estimate.missing
 
 
 def test_widely_spread_weights_are_no_missed_part_of_the_posterior(monkeypatch):
@@ -264,34 +271,34 @@ def test_raise_with_few_draws_of_the_hidden_units_casts_no_doubt_on_ln_z():
     """It is too low by what importance sampling with four draws for each image loses."""
     model, log_z = spread_out(30, 1.2)
     images = (torch.rand(50, 8, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
-    found = evaluate(model, images, steps=64, generator=seeded_generator(6), progress=False)
-    tempering = found.tempering
+    evaluation = evaluate(model, images, steps=64, generator=seeded_generator(6), progress=False)
+    tempering = evaluation.tempering
     assert abs(tempering.log_z - log_z) < 4 * tempering.std_error
-    short = shortfall(found.runs[-1], tempering)
-    error = found.runs[-1].bracket.lower.test_set_std_error
+    short = shortfall(evaluation.runs[-1], tempering)
+    error = evaluation.runs[-1].bracket.lower.test_set_std_error
     # What ln p*(v) itself lacks makes this smaller, what annealing loses makes it larger.
     lost = lost_by_draws(30, 1.2, 4)
-    missing = found.unnormalized.missing
+    missing = evaluation.unnormalized.missing
     assert lost - missing - 4 * error < short.nats < lost + short.explained + 4 * error
     # So nothing is said of it; for a model without this reason, it would be.
-    for judgement, is_said in ((found.judgement, False), (judge(found), True)):
-        said = " ".join([*judgement.warnings, *judgement.settled])
-        assert ("nats below parallel tempering's average" in said) == is_said
+    for judgement, is_said in ((evaluation.judgement, False), (judge(evaluation), True)):
+        text = " ".join([*judgement.warnings, *judgement.settled])
+        assert ("nats below parallel tempering's average" in text) == is_said
 
 
 def test_only_an_exact_average_above_0_is_impossible():
     """With estimates of ln p*(v), the true ln Z may give such an average."""
     model, log_z = spread_out(30, 1.2, visible_log_odds=-20.0)
     images = torch.zeros(2, 8)  # all but certain
-    found = evaluate(model, images, steps=32, generator=seeded_generator(6), progress=False)
-    assert found.unnormalized.draws > 0
+    evaluation = evaluate(model, images, steps=32, generator=seeded_generator(6), progress=False)
+    assert evaluation.unnormalized.draws > 0
     values = torch.full((2,), log_z + 0.3).double()
     for draws, verdict in (
-        (found.unnormalized.draws, AuditVerdict.CONSISTENT),
+        (evaluation.unnormalized.draws, AuditVerdict.CONSISTENT),
         (0, AuditVerdict.IMPOSSIBLE),
     ):
         by_draws = LogUnnormalized(values, draws=draws)
-        audited = audit_evaluation(model, images, replace(found, unnormalized=by_draws), log_z)
+        audited = audit_evaluation(model, images, replace(evaluation, unnormalized=by_draws), log_z)
         assert audited.verdict == verdict
 
 
@@ -304,7 +311,10 @@ def test_the_generator_is_left_alone():
 
 
 def confidently_wrong():
-    """A DBN whose recognition says the opposite of the posterior, with certainty: all draws have one weight, and nothing rises."""
+    """A DBN whose recognition says the opposite of the posterior, with certainty.
+
+    All draws have one weight, and nothing rises.
+    """
     width = 30
     weights = 8 * torch.eye(width, dtype=torch.float64)
     bias = torch.full((width,), -4.0, dtype=torch.float64)
@@ -319,17 +329,17 @@ def test_the_states_are_found_that_recognition_denies():
     model = confidently_wrong()
     images = (torch.rand(50, 30, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
     drawn = model.log_unnormalized_of(images, 100, seeded_generator(1))
-    found = HiddenLayers(model, images, drawn, None, seeded_generator(6))
+    layers = HiddenLayers(model, images, drawn, None, seeded_generator(6))
     truth = exact_log_z(model) - 30 * math.log(2)
     assert drawn.mean() < truth - 20
-    assert (found.estimate.values - truth).abs().max() < 0.3
+    assert (layers.estimate.values - truth).abs().max() < 0.3
     # for images that the model draws, the proposal alone is known to miss the posterior
     h1 = (torch.rand(100, 30, generator=seeded_generator(7)) < 0.5).double()
     rows, hidden = model.completed(h1, seeded_generator(8))
-    assert found._between_ends(rows, hidden, None) > 20
+    assert layers._between_ends(rows, hidden, None) > 20
     states = search_anywhere(model, rows, 4, 24, seeded_generator(9))
-    assert found._between_ends(rows, hidden, states) < _APART
-    assert found.doubts(h1) == ()
+    assert layers._between_ends(rows, hidden, states) < _APART
+    assert layers.doubts(h1) == ()
 
 
 def test_what_no_search_finds_is_still_noticed_for_images_of_the_model(monkeypatch):
@@ -354,7 +364,7 @@ OFF_THE_MODEL = pytest.mark.parametrize(
 
 
 def hunted_layers(kind, seed, on_the_model=False):
-    """What is said of ln p*(v) of a planted model, the estimates from draws alone, and the exact ones."""
+    """ln p*(v) of a planted model: what is said of it, by draws alone, and exact."""
     hunted, test, _ = hunted_model(kind, on_the_model, seed)
     above = all_states(len(hunted.bias_above))
     exact = hunted.log_prob(test) + hunted.log_masses(above).logsumexp(0)
@@ -365,24 +375,27 @@ def hunted_layers(kind, seed, on_the_model=False):
 
 @OFF_THE_MODEL
 def test_states_that_are_never_drawn_are_found(kind, seed):
-    """The images of a region lack up to 200 nats, which no draw and no annealing from the proposal shows."""
-    found, drawn, exact = hunted_layers(kind, seed)
+    """The images of a region lack up to 200 nats.
+
+    No draw and no annealing from the proposal shows it.
+    """
+    estimate, drawn, exact = hunted_layers(kind, seed)
     assert (exact - drawn).max() > 5
-    missing = (exact - found.values).mean().item()
+    missing = (exact - estimate.values).mean().item()
     assert (
-        -0.02 - 3 * found.error.std_error
+        -0.02 - 3 * estimate.error.std_error
         < missing
-        < 0.02 + found.missing + 3 * found.error.std_error
+        < 0.02 + estimate.missing + 3 * estimate.error.std_error
     )
-    assert found.missing < 0.2
+    assert estimate.missing < 0.2
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_search_changes_nothing_where_draws_suffice(kind):
-    found, drawn, exact = hunted_layers(kind, 9, on_the_model=True)
-    assert torch.equal(found.values, drawn)
+    estimate, drawn, exact = hunted_layers(kind, 9, on_the_model=True)
+    assert torch.equal(estimate.values, drawn)
     assert abs((exact - drawn).mean().item()) < 0.02
-    assert found.gain == 0
+    assert estimate.gain == 0
 
 
 def test_what_the_last_search_has_found_is_a_doubt(monkeypatch):
@@ -413,14 +426,14 @@ def test_an_average_and_a_comparison_have_what_a_search_finds():
     average = hunted.log_prob(test).mean().item()
     pixels = test.shape[1]
     rbm = RBM(torch.zeros(pixels, 1).double(), torch.zeros(pixels), torch.zeros(1))
-    found = compare(
+    comparison = compare(
         hunted.model, rbm, test, train, steps=64, generator=seeded_generator(1), progress=False
     )
-    first = found.first
+    first = comparison.first
     assert first.word == "trusted"
     slack = 2 * (first.average.interval[1] - first.average.mean)
     assert first.average.mean == pytest.approx(average, abs=slack)
-    assert found.difference.mean == pytest.approx(average + pixels * math.log(2), abs=slack)
+    assert comparison.difference.mean == pytest.approx(average + pixels * math.log(2), abs=slack)
 
 
 CASES = (
@@ -439,15 +452,20 @@ def test_no_deep_model_is_trusted_and_wrong():
 
 
 def test_what_one_side_lacks_is_part_of_a_comparison():
-    """A DBN against the RBM of its lower layer: the interval knows on which side ln p*(v) may be too low."""
+    """A DBN against the RBM of its lower layer.
+
+    The interval knows on which side ln p*(v) may be too low.
+    """
     model, _, test, _ = DeepCase("DBN", (4, 7), 1.0, 0.5).known()
     rbm = model.layers[0]
-    found = compare(model, rbm, test, steps=64, generator=seeded_generator(1), progress=False)
-    low, high = found.difference.interval
+    comparison = compare(model, rbm, test, steps=64, generator=seeded_generator(1), progress=False)
+    low, high = comparison.difference.interval
     turned = compare(rbm, model, test, steps=64, generator=seeded_generator(1), progress=False)
-    missing = found.first.unnormalized.missing
+    missing = comparison.first.unnormalized.missing
     assert missing > 0
-    assert high - found.difference.mean - (found.difference.mean - low) == pytest.approx(missing)
+    assert high - comparison.difference.mean - (comparison.difference.mean - low) == pytest.approx(
+        missing
+    )
     low, high = turned.difference.interval
     missing = turned.second.unnormalized.missing
     assert turned.difference.mean - low - (high - turned.difference.mean) == pytest.approx(missing)
@@ -455,7 +473,10 @@ def test_what_one_side_lacks_is_part_of_a_comparison():
 
 @pytest.mark.parametrize("count", [2, 20])
 def test_a_bound_from_few_draws_knows_its_own_error(count):
-    """Of few images there are more draws each; five of two images held in 85 of 100 within three errors."""
+    """Few images get more draws each.
+
+    Five draws of two images held in 85 of 100 within three errors.
+    """
     model = SMALL["DBN of three layers"]
     rows = all_states(4)
     states, widths = hidden_states(model)

@@ -1,4 +1,7 @@
-"""Files that are no model and no images, broken by accident or made to do harm: each is refused in one sentence that names the argument."""
+"""Files that are no model and no images, broken by accident or made to do harm.
+
+Each is refused in one sentence that names the argument.
+"""
 
 import gzip
 import pickle
@@ -55,7 +58,7 @@ class Untrusted:
 
 
 def write(folder, name, content):
-    """The path of a file; its content may be bytes, nothing at all, or a function that makes something of the path."""
+    """The path of a file of this content: bytes, None for no file, or a function of the path."""
     path = folder / name.partition(",")[0]
     if callable(content):
         content(path)
@@ -101,7 +104,7 @@ WEIGHTS = f"{PARAMS}/weight_matrix"
 
 
 def h5(kind="BBRBM", without=None, log_z=None, **changes):
-    """An archive with other arrays; a function of file and name is called in the place of an array."""
+    """An archive with other arrays; a function in place of an array gets the file and the name."""
     arrays = dict(zip(RBMS_NAMES, ARRAYS.values(), strict=True)) | changes
     content = {"model_type": kind} | {f"{PARAMS}/{n}": a for n, a in arrays.items() if n != without}
     return as_hdf5(content | ({} if log_z is None else {"update_3/log_z": log_z}))
@@ -137,7 +140,9 @@ FILES = {
         "t.npy, missing": None,
     },
     # code
-    "got a pickle, which can run any code when it is read": {"m.pkl, a pickle": pickle.dumps(Code())},
+    "got a pickle, which can run any code when it is read": {
+        "m.pkl, a pickle": pickle.dumps(Code())
+    },
     "got pickled objects, which can run any code": {
         "m.pt, code": pt(x=Code()),
         "m.pt, code of old": as_pt(TENSORS | {"x": Code()}, _use_new_zipfile_serialization=False),
@@ -209,8 +214,12 @@ FILES = {
     "expected visible and hidden biases, got no arrays": {
         "m.npz, weights of scikit-learn": as_npz({"components_": np.zeros((M, D))}),
     },
-    "if the model has none, say so: --names hidden=0": {"m.npz, no hidden bias": npz(hidden_bias=None)},
-    "if the model has none, say so: --names visible=0,hidden=0": {"m.mat, no biases": as_mat({"W": np.eye(2)})},
+    "if the model has none, say so: --names hidden=0": {
+        "m.npz, no hidden bias": npz(hidden_bias=None)
+    },
+    "if the model has none, say so: --names visible=0,hidden=0": {
+        "m.mat, no biases": as_mat({"W": np.eye(2)})
+    },
     "expected a dense tensor of real numbers as weights": {
         "m.pt, expanded": pt(weights=torch.zeros(1).expand(2**14, 2**13)),
         "m.pt, no numbers": pt(weights=torch.zeros(D, M, device="meta")),
@@ -220,12 +229,18 @@ FILES = {
     "weights: expected finite numbers, got 24 NaN or infinite of 24": {
         "m.npz, NaN": npz(weights=np.full((D, M), np.nan)),
     },
-    "expected real numbers, got torch.complex128": {"m.npz, a complex bias": npz(visible_bias=np.zeros(D) * 1j)},
-    "weights: expected an array of numbers": {"m.npz, dates": npz(weights=np.zeros((D, M), "M8[s]"))},
+    "expected real numbers, got torch.complex128": {
+        "m.npz, a complex bias": npz(visible_bias=np.zeros(D) * 1j)
+    },
+    "weights: expected an array of numbers": {
+        "m.npz, dates": npz(weights=np.zeros((D, M), "M8[s]"))
+    },
     "weights: expected shape [any, any], got [0, 4]": {
         "m.npz, empty": npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0)),
     },
-    "visible_bias: expected shape [6], got [5]": {"m.npz, a short bias": npz(visible_bias=np.zeros(D - 1))},
+    "visible_bias: expected shape [6], got [5]": {
+        "m.npz, a short bias": npz(visible_bias=np.zeros(D - 1))
+    },
     "choose one by leaving out the others, for the last --names ignore=0": {
         "m.pt, two layers": as_pt({f"{n}.{k}": t for n in (0, 1) for k, t in TENSORS.items()}),
     },
@@ -239,10 +254,14 @@ FILES = {
         "m.h5, the root in itself": h5_with({"update_3": same_as("/")}),
     },
     "got SoftLink": {"m.h5, a link to itself": h5(vbias=h5py.SoftLink(f"/{PARAMS}/vbias"))},
-    "got ExternalLink": {"m.h5, an external link": h5(weight_matrix=h5py.ExternalLink("other.h5", "x"))},
+    "got ExternalLink": {
+        "m.h5, an external link": h5(weight_matrix=h5py.ExternalLink("other.h5", "x"))
+    },
     "got data of other files": {
         "m.h5, a virtual array": h5(weight_matrix=virtual),
-        "m.h5, an external array": h5(weight_matrix=dataset((D, M), "f8", external=[("x", 0, D * M * 8)])),
+        "m.h5, an external array": h5(
+            weight_matrix=dataset((D, M), "f8", external=[("x", 0, D * M * 8)])
+        ),
     },
     "got no data": {"m.h5, null": h5(hbias=h5py.Empty("f8"))},
     "expected an array of real numbers as update_3.params.hbias": {
@@ -258,10 +277,14 @@ FILES = {
     },
     "are the weights transposed": {"m.h5, turned": h5(weight_matrix=np.zeros((M, D)))},
     "expected a string as model_type": {"m.h5, a kind in rows": h5(kind=np.array([b"BBRBM"]))},
-    "got model_type as well": {"m.h5, no updates": h5_with({f"params/{n}": a for n, a in ARRAYS.items()})},
+    "got model_type as well": {
+        "m.h5, no updates": h5_with({f"params/{n}": a for n, a in ARRAYS.items()})
+    },
     "expected a number as": {"m.h5, ln Z a matrix": h5(log_z=np.eye(2))},
     "got BGRBM, which needs Gaussian hidden units": {"m.h5, Gaussian units": h5(kind="BGRBM")},
-    "got CEBM, which needs units that this library does not have": {"m.h5, other units": h5(kind="CEBM")},
+    "got CEBM, which needs units that this library does not have": {
+        "m.h5, other units": h5(kind="CEBM")
+    },
     # images
     "expected rows of numbers": {
         "t.csv, words": b"a,b\nc,d\n",
@@ -288,7 +311,7 @@ FILES = {
         "t.npy, above 1": as_npy(np.eye(D) * 1.5),
         "t.npy, below 0": as_npy(np.eye(D) * -1.0),
     },
-}  # fmt: skip
+}
 EVERY = [(message, *file) for message, files in FILES.items() for file in files.items()]
 
 
@@ -304,13 +327,13 @@ def test_refused(tmp_path, capsys, message, name, content):
     if name.startswith("t"):
         argument = "data"
         readers = [lambda path: read_images("data", path, D)]
-    said = []
+    messages = []
     for read in readers:
         with pytest.raises(InputError, match=f"^{argument}: expected") as refusal:
             read(path)
-        said.append(str(refusal.value).replace(f"{tmp_path}/", ""))
-    assert message in said[0]
-    for text in said:
+        messages.append(str(refusal.value).replace(f"{tmp_path}/", ""))
+    assert message in messages[0]
+    for text in messages:
         assert "\n" not in text
         # a name in the message may be longer than that
         assert len(text) < 600 or "too long a name" in name
@@ -335,10 +358,16 @@ COMMANDS = {
     "evaluate m.npz --data no.npy": "data: expected a file, found none",
     "evaluate no.npz --data t.npy": "path: expected a file, found none",
     "evaluate m.npz --data one.npy": "data: expected at least two images, got 1",
-    "evaluate m.npz --data seven.npy": "data: expected images of 8 values, as many as the model has visible units, got 7",
-    "evaluate narrow.npz --data t.npy": "data: expected images of 5 values, as many as the model has visible units, got 8",
+    "evaluate m.npz --data seven.npy": (
+        "data: expected images of 8 values, as many as the model has visible units, got 7"
+    ),
+    "evaluate narrow.npz --data t.npy": (
+        "data: expected images of 5 values, as many as the model has visible units, got 8"
+    ),
     "evaluate m.npz --data folder": "data: expected a file",
-    "evaluate t.npy --data t.npy": "path: expected a model in t.npy: expected visible and hidden biases",
+    "evaluate t.npy --data t.npy": (
+        "path: expected a model in t.npy: expected visible and hidden biases"
+    ),
     "evaluate m.npz --data t.npy --minutes 0": "minutes: expected a positive number",
     "evaluate m.npz --data t.npy --device tpu": "device: expected",
     "evaluate m.npz --data t.npy --train no.npy": "train: expected a file, found none",
@@ -355,7 +384,9 @@ COMMANDS = {
     "training RBM.h5 --data seven.npy --updates 7": "update: expected one of 1, 5, 10, 200",
     "training RBM.h5 --data seven.npy --steps 5": "steps: expected",
     "training RBM.h5 --data seven.npy --plot r.gif": "plot: expected a .svg, .png or .pdf file",
-    "training RBM.h5 --data seven.npy --csv no/r.csv": "csv: expected a file in a folder that exists",
+    "training RBM.h5 --data seven.npy --csv no/r.csv": (
+        "csv: expected a file in a folder that exists"
+    ),
     "reproduce --only 99": "only: expected part of a chapter's name",
     "check 05 99": "names: expected part of a page's name",
     "reproduce --only 05 --device tpu": "device: expected cpu or cuda, got 'tpu'",
@@ -363,17 +394,17 @@ COMMANDS = {
     "reproduce --only 05 --set colour=1": "set: expected parameters of 05",
     "train digits-cd1-12 --output x.pkl": "output: expected a .safetensors file",
     "book --profile x": "profile: expected",
-}  # fmt: skip
+}
 
 
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_refused_by_the_command(refusal, line):
     """In one sentence on standard error."""
-    said, output = refusal(line)
-    assert said.startswith("paperlib: ")
-    assert COMMANDS[line] in said
-    assert said.count("\n") == 1
+    message, output = refusal(line)
+    assert message.startswith("paperlib: ")
+    assert COMMANDS[line] in message
+    assert message.count("\n") == 1
     # before anything is computed that would then be lost
     assert "Verdict" not in output
 
@@ -384,11 +415,22 @@ GREY = "expected only 0 and 1"
 TOGETHER = {
     "evaluate no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
     "audit no.npz --data no.npy --claimed-log-z 1": [NO_MODEL, NO_IMAGES],
-    "compare no.npz nor.npz --data no.npy": [NO_MODEL, "path: expected a file, found none at nor.npz", NO_IMAGES],
+    "compare no.npz nor.npz --data no.npy": [
+        NO_MODEL,
+        "path: expected a file, found none at nor.npz",
+        NO_IMAGES,
+    ],
     "compare m.npz no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
     "training folder --data no.npy": ["models: expected a folder", NO_IMAGES],
-    "evaluate no.npz --data grey.npy --train grey.npy": [NO_MODEL, f"data: {GREY}", f"train: {GREY}"],
-    "evaluate m.npz --data grey.npy --train no.npy": [f"data: {GREY}", "train: expected a file, found none at no.npy"],
+    "evaluate no.npz --data grey.npy --train grey.npy": [
+        NO_MODEL,
+        f"data: {GREY}",
+        f"train: {GREY}",
+    ],
+    "evaluate m.npz --data grey.npy --train no.npy": [
+        f"data: {GREY}",
+        "train: expected a file, found none at no.npy",
+    ],
     "evaluate no.npz --data row.npy": [NO_MODEL, "data: expected a row of values"],
     "evaluate no.npz --data states.npy": [NO_MODEL, f"data: {GREY}"],
     # these may be spins, or become binary
@@ -396,8 +438,11 @@ TOGETHER = {
     "evaluate no.npz --data grey.npy --threshold 0.2": [NO_MODEL],
     # only the images could tell which biases are visible
     "evaluate nameless.npz --data no.npy": [NO_IMAGES],
-    "evaluate nameless.npz --data row.npy": ["path: .* and images of 1; say it", "data: expected a row of values"],
-}  # fmt: skip
+    "evaluate nameless.npz --data row.npy": [
+        "path: .* and images of 1; say it",
+        "data: expected a row of values",
+    ],
+}
 
 
 @pytest.mark.usefixtures("_folder")
@@ -409,9 +454,9 @@ def test_mistakes_are_said_together(refusal, line):
     np.save("states.npy", 20 * images)
     np.save("spins.npy", 2.0 * images - 1)
     np.savez("nameless.npz", W=np.ones((8, 5)), b=np.ones(8), c=np.ones(5))
-    said = refusal(line)[0].splitlines()
-    assert len(said) == len(TOGETHER[line])
-    for text, expected in zip(said, TOGETHER[line], strict=True):
+    lines = refusal(line)[0].splitlines()
+    assert len(lines) == len(TOGETHER[line])
+    for text, expected in zip(lines, TOGETHER[line], strict=True):
         assert re.match(f"paperlib: {expected}", text)
 
 

@@ -1,4 +1,7 @@
-"""CSL against the number of kept states, its error, and ones less eights: against enumeration and by hand."""
+"""CSL by the number of kept states, its error, and ones less eights.
+
+Against enumeration and by hand.
+"""
 
 import math
 from dataclasses import replace
@@ -45,12 +48,12 @@ def entry_of(num_images=64, count=20, seed=0):
 
 def test_the_running_mean_takes_every_state_or_one_in_so_many():
     batches = [all_states(4).double()[n : n + 3] for n in range(7)]
-    found = running_csl(RBM, V, batches, [1, 3, 7], [1, 3])
-    assert found.keys() == {"1 1", "1 3", "3 1", "3 3", "7 1"}
+    means = running_csl(RBM, V, batches, [1, 3, 7], [1, 3])
+    assert means.keys() == {"1 1", "1 3", "3 1", "3 3", "7 1"}
     for key, chosen in (("3 1", batches[:3]), ("7 1", batches), ("3 3", batches[::3])):
         direct = log_mean_exp(log_prob_given(V, torch.cat(chosen)))
-        torch.testing.assert_close(found[key], direct, rtol=0, atol=1e-12)
-    assert torch.equal(found["1 1"], found["1 3"])
+        torch.testing.assert_close(means[key], direct, rtol=0, atol=1e-12)
+    assert torch.equal(means["1 1"], means["1 3"])
 
 
 def test_where_chains_start_matters_until_they_converge():
@@ -78,8 +81,8 @@ def log_mean_exp_of_start(v):
     hidden = all_states(4).double()
     on = RBM.hidden_probs(v)[0]
     shares = torch.where(hidden > 0, on, 1 - on).prod(1)
-    given = log_prob_given(V, hidden).exp()
-    return (given @ shares).log().mean().item()
+    probs = log_prob_given(V, hidden).exp()
+    return (probs @ shares).log().mean().item()
 
 
 @pytest.mark.parametrize("burn_in", [None, 50])
@@ -88,9 +91,9 @@ def test_many_states_find_the_truth_and_few_err_low(burn_in):
 
     def off(parts, size, batches):
         """How far the mean over all parts is from the exact average, in standard errors."""
-        kept = Kept(parts, size, [batches], burn_in=burn_in)
-        [found] = csl_by_states(DIGITS, RBM, V, kept, 1).values()
-        values = found.log_means.mean(0) - exact.mean()
+        plan = Kept(parts, size, [batches], burn_in=burn_in)
+        [estimate] = csl_by_states(DIGITS, RBM, V, plan, 1).values()
+        values = estimate.log_means.mean(0) - exact.mean()
         return values.mean() * math.sqrt(parts) / values.std()
 
     assert off(8, 100, 400).abs() < 4
@@ -98,7 +101,10 @@ def test_many_states_find_the_truth_and_few_err_low(burn_in):
 
 
 def test_chains_start_at_uniform_pixels_and_burn_in():
-    """The first states that are kept are those of chains after so many steps, as in `csl_estimate` with these draws."""
+    """The first kept states are those of chains after so many steps, as in `csl_estimate`.
+
+    With the same draws.
+    """
     [first] = Kept(parts=1, size=5, counts=[1], burn_in=0).batches(RBM, seeded_generator(3))
     second = [*Kept(parts=1, size=5, counts=[2], burn_in=0).batches(RBM, seeded_generator(3))][1]
     [later] = Kept(parts=1, size=5, counts=[1], burn_in=1).batches(RBM, seeded_generator(3))
@@ -109,26 +115,27 @@ def test_chains_start_at_uniform_pixels_and_burn_in():
 
 def test_rows_have_the_average_over_all_images_and_its_error():
     entry = entry_of()
-    kept = Kept(parts=4, size=10, counts=[1, 2, 20], strides=[1, 10], burn_in=5)
-    rows = chain_rows(DIGITS, entry, kept, -3.0, 7)
-    found = csl_by_states(DIGITS, RBM, entry.v, kept, 7)
+    plan = Kept(parts=4, size=10, counts=[1, 2, 20], strides=[1, 10], burn_in=5)
+    rows = chain_rows(DIGITS, entry, plan, -3.0, 7)
+    estimates = csl_by_states(DIGITS, RBM, entry.v, plan, 7)
     assert [row["csl_states"] for row in rows] == [40, 80, 800]
     assert [row["thinned"] is None for row in rows] == [False, False, True]
-    rest = found["20 1"].log_prob - entry.log_p[entry.cases]
+    rest = estimates["20 1"].log_prob - entry.log_p[entry.cases]
     assert rows[2]["csl"] == pytest.approx((rest.mean() + entry.log_p.mean()).item())
     choice = rest.std().item() * math.sqrt((1 - 20 / 64) / 20)
-    chains = found["20 1"].monte_carlo_std_error
+    chains = estimates["20 1"].monte_carlo_std_error
     assert rows[2]["csl_error"] == pytest.approx(math.hypot(choice, chains))
-    assert rows[1]["thinned"] == csl_with_error(entry, found["2 10"])["csl"] != rows[1]["csl"]
+    assert rows[1]["thinned"] == csl_with_error(entry, estimates["2 10"])["csl"] != rows[1]["csl"]
 
 
 def test_the_error_of_csl_holds_what_other_images_and_chains_give():
-    """Without the part of the chains, which all images share, the intervals would hold too seldom."""
+    """Without the part of the chains, which all images share, the intervals hold too seldom."""
     everything = torch.stack(
         [csl_estimate(RBM, V, 10, 5, seeded_generator(s), False).log_prob for s in range(400)]
     )
     truth = everything.mean().item()
-    held = held_by_choice = 0
+    held = 0
+    held_by_choice = 0
     for seed in range(300):
         entry = entry_of(count=48, seed=seed)
         row = csl_average(DIGITS, entry, (10, 5), None, 10_000 + seed)
@@ -141,7 +148,10 @@ def test_the_error_of_csl_holds_what_other_images_and_chains_give():
 
 
 def test_exact_draws_fall_short_of_the_enumerated_value():
-    """A model of the book: the exact value from all of its hidden states, and the average by hand from the same draws."""
+    """A model of the book: the exact value from all hidden states, and the average by hand.
+
+    From the same draws.
+    """
     model = DIGITS.model("digits-pcd-16")
     draws = Kept(parts=3, size=50, counts=[1, 20])
     few, many = exact_rows(DIGITS, {"digits-pcd-16": model}, 40, draws, 5)
@@ -165,9 +175,11 @@ def test_ones_less_eights_as_given_and_anew():
         log_p = model.log_unnormalized(v.double())
         return (log_p[labels == 1].mean() - log_p[labels == 8].mean()).item()
 
-    given = rows["test images, as given"]
-    assert given["one_minus_eight"] == pytest.approx(by_hand(images.test, images.grey.test_labels))
-    assert given["one_minus_eight_error"] is None
+    test_row = rows["test images, as given"]
+    assert test_row["one_minus_eight"] == pytest.approx(
+        by_hand(images.test, images.grey.test_labels)
+    )
+    assert test_row["one_minus_eight_error"] is None
     labels = images.grey.train_labels
     drawn = [by_hand(binarize(images.grey.train, 11 + 20 * draw), labels) for draw in range(3)]
     anew = rows["training images, anew"]
@@ -183,15 +195,15 @@ def test_the_stored_shards_have_their_names():
     settings = read_settings("15-own-images-weights-and-seeds", "paper")
     try:
         images = size.images()
-        own = load_mnist_2008()
+        authors_images = load_mnist_2008()
         rbm = load_authors_rbm()
     except InputError as error:
         pytest.skip(str(error))
     order = torch.randperm(10_000, generator=seeded_generator(2_008 + 5))
-    v = own.test[order[: settings["csl_images"]]]
+    v = authors_images.test[order[: settings["csl_images"]]]
     runs = [states_run(rbm, v, Kept(**settings["csl_chains"]), 2_308)]
     for model_id in settings["exact_models"]:
         v = images.test[: settings["exact_images"]]
         runs.append(states_run(size.model(model_id), v, Kept(**settings["exact_draws"]), 2_408))
-    asked = {f"shards/{part.name}.safetensors" for run in runs for part in run.parts}
-    assert asked == archived("chapter-15-csl")
+    names = {f"shards/{part.name}.safetensors" for run in runs for part in run.parts}
+    assert names == archived("chapter-15-csl")

@@ -1,4 +1,7 @@
-"""Compiled functions are compared with plain torch before they are first used, and make way for it where they do not agree."""
+"""Compiled functions are compared with plain torch before their first use.
+
+They make way for it where they do not agree.
+"""
 
 import ctypes
 import os
@@ -48,7 +51,7 @@ COMPILED = [
 
 @pytest.fixture(autouse=True)
 def _uncompared(monkeypatch):
-    """Nothing has been chosen or compared before, and nothing of a test's own comparison is left behind."""
+    """Nothing was chosen or compared before, and nothing of a test's comparison stays behind."""
     monkeypatch.setattr(capability, "_compile_anew", lambda: None)
     monkeypatch.delenv("PAPERLIB_KERNELS", raising=False)
     forget(monkeypatch)
@@ -65,7 +68,10 @@ SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
 
 
 def everything(hidden):
-    """What every compiled function has a part in: runs along all paths that differ in the kernels, and draws of learning."""
+    """Runs in which every compiled function has a part.
+
+    Along all paths that differ in the kernels, and draws of learning.
+    """
     kinds = ("base rates", "pair", "DBM")
     betas = uniform_betas(6)
     paths = [path_of(kind, 150, hidden, torch.float32, scale=0.3) for kind in kinds]
@@ -122,7 +128,7 @@ def spied(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_draw_of_the_comparison_hangs_on_the_last_digits(seed, monkeypatch):
-    """Otherwise a processor that rounds otherwise would be told that its compiled functions are wrong."""
+    """Or a processor that rounds differently would be told that its functions are wrong."""
     expected = capability._walk("reference")
     generator = seeded_generator(seed)
     for name in ("_weights", "_biases"):
@@ -154,7 +160,7 @@ def test_results_are_those_of_the_reference(hidden, monkeypatch):
 
 
 def lies(*arguments):
-    """Leaves its last argument or arguments, in which the result belongs, as if nothing had come out."""
+    """Leaves its last arguments, which take the result, as if nothing had come out."""
     for each in arguments[-1] if isinstance(arguments[-1], tuple) else arguments[-1:]:
         each[...] = 0
 
@@ -174,11 +180,11 @@ def test_a_function_that_does_not_agree_is_told_once_and_none_is_used(
     expected = everything(6)
     forget(monkeypatch)
     monkeypatch.setattr(cpu, name, wrong)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert_same(everything(6), expected)
         everything(6)
-    (warning,) = told
+    (warning,) = caught
     assert warning.category is RuntimeWarning
     assert "the compiled functions are not used on this machine" in str(warning.message)
     assert reason in str(warning.message)
@@ -195,10 +201,10 @@ def test_a_single_draw_is_a_difference(monkeypatch):
             arguments[-1][-1] ^= True
 
     monkeypatch.setattr(cpu, "draw_bits", almost)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert not capability.agrees()
-    assert len(told) == 1
+    assert len(caught) == 1
     assert len(calls) == 8  # of two walks, before and after all is compiled anew
 
 
@@ -208,9 +214,9 @@ def test_without_a_compiler_the_reference_computes(monkeypatch):
     monkeypatch.setattr(capability, "_module", capability._module.__wrapped__)
     monkeypatch.setitem(sys.modules, "paperlib.kernels.cpu", None)
     monkeypatch.delattr(paperlib.kernels, "cpu")
-    with pytest.warns(RuntimeWarning, match="ModuleNotFoundError") as told:
+    with pytest.warns(RuntimeWarning, match="ModuleNotFoundError") as caught:
         assert_same(everything(6), expected)
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("value", ["nonsense", "Fast", "1"])
@@ -246,8 +252,11 @@ def _vnni(monkeypatch):
 
 
 def in_place_of_torch(product, monkeypatch):
-    """Let products of eight-bit integers be made by a function of numpy arrays, called by its address."""
-    kept = []
+    """Let a function of numpy arrays make the products of eight-bit integers.
+
+    It is called by its address.
+    """
+    callbacks = []
 
     def call(out, states, matrix):
         def multiply(*_):
@@ -255,7 +264,7 @@ def in_place_of_torch(product, monkeypatch):
             return 0
 
         function = ctypes.CFUNCTYPE(ctypes.c_int32, *3 * [ctypes.c_void_p])(multiply)
-        kept.append(function)
+        callbacks.append(function)
         return ctypes.cast(function, ctypes.c_void_p).value, 0, 0, 0
 
     monkeypatch.setattr(capability, "call_of_torch", call)
@@ -267,7 +276,10 @@ def halved(states, matrix):
 
 
 def saturating(states, matrix):
-    """As by processors without instructions for such products: states from 128 on, without sign, and pairs of terms in 16 bits."""
+    """As by processors without instructions for such products.
+
+    States from 128 on are without sign, and pairs of terms are in 16 bits.
+    """
     terms = (states + 128)[:, :, None] * matrix
     pairs = terms[:, ::2] + terms[:, 1::2]
     return pairs.clip(-(2**15), 2**15 - 1).sum(1) - 128 * matrix.sum(0)
@@ -304,7 +316,10 @@ def test_a_product_of_integers_is_used_where_the_processor_has_it_and_it_is_righ
 
 @pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
 def test_sums_are_exact_where_onednn_may_not_use_the_instructions_for_them(instructions):
-    """As on clusters that want equal results everywhere: neighbours of -128 are then too much for 16 bits."""
+    """As on clusters that want equal results everywhere.
+
+    Neighbours of -128 are then too much for 16 bits.
+    """
     code = """if True:
         import torch
         from paperlib.kernels.products import binary_product
@@ -317,9 +332,12 @@ def test_sums_are_exact_where_onednn_may_not_use_the_instructions_for_them(instr
         print(torch.equal(sums.long(), states.long() @ torch.from_numpy(product.rows).long()))
     """
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
         env=os.environ | {"ONEDNN_MAX_CPU_ISA": instructions},
-    )  # fmt: skip
+    )
     assert done.stdout == "True\n"
 
 
@@ -365,6 +383,9 @@ def test_uniform_numbers_of_the_reference_have_their_places(count):
     numbers = reference._uniform_numbers(count, 5, 6, torch.device("cpu"))
     assert numbers.dtype == torch.float32
     quarter = count // 4
-    expected = [philox((i % max(quarter, 1), 0, 0, 0), 5, 6)[i // max(quarter, 1)] for i in range(4 * quarter)]  # fmt: skip
+    expected = [
+        philox((i % max(quarter, 1), 0, 0, 0), 5, 6)[i // max(quarter, 1)]
+        for i in range(4 * quarter)
+    ]
     expected += philox((quarter, 0, 0, 0), 5, 6)[: count - 4 * quarter]
     np.testing.assert_allclose(numbers, np.array(expected) / 2**32, rtol=0, atol=2**-24)

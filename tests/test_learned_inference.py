@@ -1,4 +1,4 @@
-"""Learned inference: the models and recognition networks of chapter 12 against enumeration, autograd and quadrature."""
+"""Learned inference: chapter 12's models and networks by enumeration, autograd and quadrature."""
 
 import math
 
@@ -35,8 +35,8 @@ GUESS = RecognitionWeights(normal(4, 3, seed=4), normal(3, seed=5))
 
 def test_log_joint_by_the_definition():
     prior = bernoulli_table(torch.sigmoid(NET.hidden_bias)[None], H)
-    given = bernoulli_table(torch.sigmoid(H @ NET.weights.T + NET.visible_bias), V)
-    expected = (given.T * prior).log()
+    conditional = bernoulli_table(torch.sigmoid(H @ NET.weights.T + NET.visible_bias), V)
+    expected = (conditional.T * prior).log()
     for table in (NET.log_joint_table(V), NET.log_joint(V[:, None], H)):
         torch.testing.assert_close(table, expected, rtol=0, atol=1e-12)
     assert NET.log_prob(V).exp().sum().item() == pytest.approx(1, abs=1e-12)

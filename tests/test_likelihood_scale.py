@@ -1,4 +1,4 @@
-"""The scale of log-probabilities: two models that are computed, and the others as their records say."""
+"""The scale of log-probabilities: two models are computed, the others are as recorded."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The longest runs: their shards have the names of those that are stored, and the chapters find what the command computes."""
+"""The longest runs: their shards have the stored names, and the chapters find the results."""
 
 import math
 import os
@@ -120,7 +120,7 @@ DEEP = ("DBN-CD25", "DBM")
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """The papers' profile with an empty cache and tables of small models, whose runs take a second."""
+    """The papers' profile with an empty cache and tables of small models: runs of a second."""
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(DEVICE, raising=False)
     monkeypatch.delenv("PAPERLIB_CLUSTER", raising=False)
@@ -188,23 +188,23 @@ def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatc
     model = size.model(table.models[name])
     paths = {start: start_path(model, images.train, start, number, SEED) for start in STARTS}
     v = images.test[table.chosen(number, len(images.test), SEED)]
-    given = size, table, 3, paths, v, number, SEED
-    own = [
+    arguments = size, table, 3, paths, v, number, SEED
+    runs = [
         run for run in long_runs.long_runs(size) if re.match(f"{name}, .*: (RAISE|AIS)", run.name)
     ]
-    assert len(own) == 4
-    for one in own:
+    assert len(runs) == 4
+    for one in runs:
         # RAISE and AIS from one start are not enough
-        assert steps_for(*given) == [3]
+        assert steps_for(*arguments) == [3]
         kept(one.run, size.folder, False)
-    assert steps_for(*given) == [3, 5]
+    assert steps_for(*arguments) == [3, 5]
     monkeypatch.setattr(store, "_computed", lambda *_: pytest.fail("a shard is missing"))
     for start, path in paths.items():
         stream = SEED + table.stream(number, start, 5)
         assert len(size.ais(path, uniform_betas(5), 150, stream).log_weights) == 150
         assert len(size.raise_log_prob(path, v, uniform_betas(5), 40, stream + 1).log_prob) == 5
     # small sizes take no shards, whatever there is
-    assert steps_for(get_profile("digits"), *given[1:]) == [3]
+    assert steps_for(get_profile("digits"), *arguments[1:]) == [3]
 
 
 @pytest.fixture
@@ -251,12 +251,12 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
 def test_csl_in_shards_is_the_mean_over_independent_draws(tmp_path):
     # long enough that hardly any state remembers the uniform start
     run = csl_run(RBM, IMAGES, 2_000, 400, 1)
-    found = kept(run, tmp_path, False)
-    values = found.log_prob
+    estimate = kept(run, tmp_path, False)
+    values = estimate.log_prob
     exact = RBM.log_unnormalized(IMAGES.double()) - log_z(RBM)
     parts = torch.stack([shard["log_prob"] for shard in kept(replace(run, join=list), tmp_path)])
     assert parts.shape == (20, 5)
-    assert torch.equal(found.log_means, parts.T)
+    assert torch.equal(estimate.log_means, parts.T)
     ratios = (parts - exact).exp()
     assert torch.allclose(ratios.mean(0), (values - exact).exp())
     # 4 standard errors, from the scatter of the shards
@@ -286,6 +286,6 @@ def test_shards_of_another_device_are_taken_if_all_are_stored(csl):
     # what a GPU would have written
     values = kept(replace(there, device=torch.device("cpu")), size.folder, False).log_prob
     assert file.is_file()
-    found, states = stored_csl(size, rbm, chosen, 1, SEED)
+    estimate, states = stored_csl(size, rbm, chosen, 1, SEED)
     assert (states, size.device) == (5_000 * 5, "cpu")
-    assert torch.equal(found.log_prob, values)
+    assert torch.equal(estimate.log_prob, values)

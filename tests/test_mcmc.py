@@ -86,7 +86,7 @@ def test_periods_of_rings():
 
 
 def first_return_probs(chain, steps):
-    """Probability that the first return to a state takes exactly n steps, [steps, S]; row 0 is for n = 1."""
+    """Probability that the first return takes exactly n steps, [steps, S]; row 0 is for n = 1."""
     # Row x: the distribution of chains that began in x and have not been back yet.
     away = chain.transition
     returned = []
@@ -168,8 +168,8 @@ def test_sampled_steps_have_the_transition_probabilities():
     expected = chain.distributions(torch.eye(5, dtype=torch.float64)[2], 2)
     for t in (1, 2):
         # ten comparisons fail together in fewer than 1 of 10,000 suites of seeds
-        found = torch.bincount(path[t], minlength=5) / count
-        assert_rates(found, expected[t], count, errors=4.5)
+        rates = torch.bincount(path[t], minlength=5) / count
+        assert_rates(rates, expected[t], count, errors=4.5)
 
 
 def test_sampling_never_takes_a_step_of_probability_zero():
@@ -226,8 +226,8 @@ def test_metropolis_samples_follow_the_exact_chain():
     expected = chain.distributions(torch.eye(5, dtype=torch.float64)[0], 3)[1:]
     for row, states_now in zip(expected, states, strict=True):
         # fifteen comparisons
-        found = torch.bincount(states_now[:, 0].long(), minlength=5) / count
-        assert_rates(found, row, count, errors=4.5)
+        rates = torch.bincount(states_now[:, 0].long(), minlength=5) / count
+        assert_rates(rates, row, count, errors=4.5)
     accepts = (ring(5).transition * acceptance_matrix(log_target, ring(5))).sum(1)
     before = chain.distributions(torch.eye(5, dtype=torch.float64)[0], 2)
     # each step's acceptance is a coin: standard error of the mean of 3 * count of them, 4.5 times

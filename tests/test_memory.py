@@ -1,4 +1,7 @@
-"""Memory does not grow with the number of test vectors, or with the model, beyond what is stated: measured as the peak of a process of its own."""
+"""Memory does not grow with the test vectors or the model beyond what is stated.
+
+Measured as the peak of a process of its own.
+"""
 
 import subprocess
 import sys
@@ -25,7 +28,8 @@ with open("/proc/self/status") as status:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak")
 EVALUATE = """
 from boltzmann_likelihood.cli import app
-sys.argv = ["paperlib", "evaluate", "model.npz", "--data", "images.npy", "--train", "images.npy", *sys.argv[1:]]
+files = ["model.npz", "--data", "images.npy", "--train", "images.npy"]
+sys.argv = ["paperlib", "evaluate", *files, *sys.argv[1:]]
 app(standalone_mode=False)
 """
 BACKWARDS = """
@@ -39,8 +43,7 @@ raise_log_prob(path, v, uniform_betas(1), 1, torch.Generator().manual_seed(0), p
 """
 
 
-# The bound alone takes as long as a test may; the parts of an evaluation that need most memory are
-# these.
+# The bound alone takes as long as a test may. These parts of an evaluation need most memory.
 BOUND = """
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
@@ -68,6 +71,7 @@ def peak_bytes(folder, work, *arguments):
         cwd=folder,
         capture_output=True,
         text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1])
@@ -123,13 +127,15 @@ def test_large_runs_are_announced(monkeypatch):
     rows = torch.zeros(10, 100, dtype=torch.uint8)
     effort = Effort(1_000, 50_000)
     needed = memory.needed_bytes(rbm, rows, effort) - memory._PROGRAM
-    for free, said in ((2 * needed - 2, True), (2 * needed + 2, False), (None, False)):
+    for free, is_announced in ((2 * needed - 2, True), (2 * needed + 2, False), (None, False)):
         monkeypatch.setattr(memory, "free_bytes", lambda free=free: free)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             target_of(rbm, rows, effort=effort)
         texts = [str(each.message) for each in caught]
-        assert any(text.startswith("memory: this run needs about") for text in texts) is said
+        assert (
+            any(text.startswith("memory: this run needs about") for text in texts) is is_announced
+        )
 
 
 def test_what_a_run_needs_grows_with_each_of_its_parts():

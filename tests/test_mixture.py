@@ -1,4 +1,4 @@
-"""Mixtures of Bernoullis: densities against the definition, EM against loops, and that no step loses."""
+"""Mixtures of Bernoullis: densities by definition, EM against loops, and no step loses."""
 
 import pytest
 import torch
@@ -76,14 +76,14 @@ def test_a_separated_mixture_is_found_again():
     truth = BernoulliMixture(6.0 * templates.double() - 3, torch.tensor([0.0, 0.5, 1.0]))
     data = truth.sample(5_000, seeded_generator(4)).to(torch.uint8)
     recipe = MixtureEM(3, smoothing=0.1, restarts=5)
-    found, _ = train_mixture(data, recipe, 0, dtype=torch.float64, progress=False)
-    order = found.log_mixing_weights.argsort()
+    mixture, _ = train_mixture(data, recipe, 0, dtype=torch.float64, progress=False)
+    order = mixture.log_mixing_weights.argsort()
     # standard errors of frequencies among at least 900 images each
     torch.testing.assert_close(
-        torch.sigmoid(found.logits[order]), torch.sigmoid(truth.logits), rtol=0, atol=0.035
+        torch.sigmoid(mixture.logits[order]), torch.sigmoid(truth.logits), rtol=0, atol=0.035
     )
     torch.testing.assert_close(
-        found.log_mixing_weights[order].exp(), truth.log_mixing_weights.exp(), rtol=0, atol=0.03
+        mixture.log_mixing_weights[order].exp(), truth.log_mixing_weights.exp(), rtol=0, atol=0.03
     )
 
 
@@ -97,8 +97,8 @@ def test_starts_at_images_keep_every_component_and_starts_at_noise_do_not():
     used = {}
     for start in ("images", "noise"):
         recipe = MixtureEM(30, smoothing=0.1, max_iterations=10, start=start)
-        found, _ = train_mixture(data, recipe, 0, dtype=torch.float64, progress=False)
-        used[start] = int((found.log_mixing_weights.exp() > 1 / 2_000).sum())
+        mixture, _ = train_mixture(data, recipe, 0, dtype=torch.float64, progress=False)
+        used[start] = int((mixture.log_mixing_weights.exp() > 1 / 2_000).sum())
     assert used["images"] >= 25
     assert used["noise"] <= 15
 

@@ -1,4 +1,7 @@
-"""The first paper's images and weights: MATLAB's random numbers, the order and binarisation, and what becomes of bad files."""
+"""The first paper's images and weights: MATLAB's random numbers, order and binarisation.
+
+And what becomes of bad files.
+"""
 
 import gzip
 import os
@@ -42,7 +45,10 @@ def test_a_stream_goes_on_from_one_call_to_the_next():
 
 @pytest.fixture
 def few_images(monkeypatch):
-    """Two hundred training and a hundred test images of random grey, in place of MNIST, and their checksums once binarised."""
+    """Two hundred training and a hundred test images of random grey, in place of MNIST.
+
+    And their checksums once binarised.
+    """
     rng = np.random.default_rng(0)
 
     class Few:
@@ -75,8 +81,7 @@ def by_hand(grey, labels):
     for place, image in enumerate(order):
         minibatch, row = divmod(place, 100)
         for pixel in range(pixels):
-            # column-major: the row within the minibatch runs fastest, then the pixel, then the
-            # minibatch
+            # column-major: first the row within the minibatch, then the pixel, then the minibatch
             number = uniform[row + 100 * (pixel + pixels * minibatch)]
             binary[place, pixel] = int(float(grey[image, pixel]) > number)
     return order, binary

@@ -1,4 +1,4 @@
-"""Modes that images show: exclusive ones, each on some pixels of its own, beside a base without any.
+"""Modes that images show: exclusive ones, each on its own pixels, beside a base without any.
 
 One hidden unit holds each mode and forbids the others, so that ln Z is a sum over how many of them
 are on. The other pixels belong to a small RBM that is enumerated. Chains from the base rates meet
@@ -30,16 +30,16 @@ class Exclusive:
         self.modes = modes
         self.pixels = pixels
         self.generator = seeded_generator(modes + pixels)
-        own = modes * pixels
+        blocks = modes * pixels
         bias = -strength / 2
-        held = torch.full((own, modes), -strength, dtype=torch.float64)
+        held = torch.full((blocks, modes), -strength, dtype=torch.float64)
         for mode in range(modes):
             held[mode * pixels : (mode + 1) * pixels, mode] = strength
-        elsewhere = (own - pixels) * (soft(bias) - soft(bias - strength))
+        elsewhere = (blocks - pixels) * (soft(bias) - soft(bias - strength))
         here = pixels * (soft(bias) - soft(bias + strength))
         self.held = RBM(
             held,
-            torch.full((own,), bias, dtype=torch.float64),
+            torch.full((blocks,), bias, dtype=torch.float64),
             torch.full((modes,), math.log(mass / modes) + elsewhere + here, dtype=torch.float64),
         )
         small = 0.05 * torch.randn(rest, 8, dtype=torch.float64, generator=self.generator)
@@ -153,16 +153,16 @@ def test_the_strongest_unmet_mode_and_the_most_frequent_are_looked_at():
         ]
 
     search = ModeSearch(rbm, patterns[:1].expand(20, -1))
-    of_model = search.of_model()
-    assert looked_at(of_model) == [0, 1]  # the strongest, and the strongest without a draw
+    known = search.of_model()
+    assert looked_at(known) == [0, 1]  # the strongest, and the strongest without a draw
     # It promises its own mass and that of the three weaker ones, beside a base of 1.
-    assert of_model[1].promised == pytest.approx(math.log1p(0.125 * (math.exp(2) + 3)), abs=0.02)
+    assert known[1].promised == pytest.approx(math.log1p(0.125 * (math.exp(2) + 3)), abs=0.02)
     nothing = patterns[:0]
     images = patterns[[0] * 20 + [2] * 10 + [3] * 2]
-    assert looked_at(search.of_images(images, nothing, of_model)) == [2]
-    assert looked_at(search.of_images(images, patterns[[3, 3, 2]], of_model)) == [2, 3]
-    assert looked_at(search.of_images(patterns[[0] * 20 + [1] * 10], nothing, of_model)) == []
+    assert looked_at(search.of_images(images, nothing, known)) == [2]
+    assert looked_at(search.of_images(images, patterns[[3, 3, 2]], known)) == [2, 3]
+    assert looked_at(search.of_images(patterns[[0] * 20 + [1] * 10], nothing, known)) == []
     met = ModeSearch(rbm, patterns[[0] * 10 + [1] * 5 + [2] * 5 + [3]])
-    assert looked_at(met.of_images(images, nothing, of_model)) == []
+    assert looked_at(met.of_images(images, nothing, known)) == []
     # Where draws have been, but much more rarely than images
-    assert looked_at(met.of_images(patterns[[0] + [3] * 20], nothing, of_model)) == [3]
+    assert looked_at(met.of_images(patterns[[0] + [3] * 20], nothing, known)) == [3]

@@ -1,4 +1,4 @@
-"""What is not trusted has no interval: what is printed and written instead is a bound, or nothing."""
+"""What is not trusted has no interval: instead a bound is printed and written, or nothing."""
 
 import math
 
@@ -42,46 +42,46 @@ def interrupted():
 
 
 @pytest.fixture(params=["other_images", "interrupted"])
-def found(request):
+def evaluation(request):
     return request.getfixturevalue(request.param)
 
 
-def test_the_report_has_a_bound_in_place_of_an_interval(found):
-    assert found.word == Verdict.NOT_TRUSTED
-    assert not found.has_interval
-    said = describe(found)
-    assert "95 %" not in said
-    assert f"at least {found.least_log_z:.2f} (99.9 %)" in said
-    assert f"at most {found.largest_average:.2f} (99.9 %)" in said
-    assert found.least_log_z <= log_z(SMALL)
+def test_the_report_has_a_bound_in_place_of_an_interval(evaluation):
+    assert evaluation.word == Verdict.NOT_TRUSTED
+    assert not evaluation.has_interval
+    text = describe(evaluation)
+    assert "95 %" not in text
+    assert f"at least {evaluation.least_log_z:.2f} (99.9 %)" in text
+    assert f"at most {evaluation.largest_average:.2f} (99.9 %)" in text
+    assert evaluation.least_log_z <= log_z(SMALL)
     truth = (SMALL.log_unnormalized(TEST) - log_z(SMALL)).mean().item()
-    assert truth <= found.largest_average
+    assert truth <= evaluation.largest_average
 
 
-def test_its_json_keeps_the_fields_without_their_values(found):
-    record = as_dict(found)
-    assert record["average"]["test"] == found.average.mean
+def test_its_json_keeps_the_fields_without_their_values(evaluation):
+    record = as_dict(evaluation)
+    assert record["average"]["test"] == evaluation.average.mean
     assert record["average"]["interval_95"] == NOTHING
     assert record["average"]["interval_95_other_images"] == NOTHING
     assert record.get("ladder", {"log_z_interval_95": NOTHING})["log_z_interval_95"] == NOTHING
-    assert found.log_z_interval(0.95) == (-math.inf, math.inf)
+    assert evaluation.log_z_interval(0.95) == (-math.inf, math.inf)
     # the estimate is there, and its own error for whoever wants to know how the run went
-    assert math.isfinite(found.known_log_z.std_error)
+    assert math.isfinite(evaluation.known_log_z.std_error)
 
 
-def test_its_picture_has_no_interval(found):
-    figure = plot(found)
+def test_its_picture_has_no_interval(evaluation):
+    figure = plot(evaluation)
     legends = [axes.get_legend() for axes in figure.axes]
     words = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
     assert not [word for word in words if "95 %" in word]
 
 
 def test_a_trusted_number_has_one():
-    found = evaluate(SMALL, TEST, TRAIN, exact=False, generator=seeded_generator(5), **OPTIONS)
-    assert found.word == Verdict.TRUSTED
-    assert describe(found).count("95 % interval ") == 3
-    assert "nothing can be said, since 60 images are too few" in describe(found)
-    words = [text.get_text() for text in plot(found).axes[0].get_legend().get_texts()]
+    evaluation = evaluate(SMALL, TEST, TRAIN, exact=False, generator=seeded_generator(5), **OPTIONS)
+    assert evaluation.word == Verdict.TRUSTED
+    assert describe(evaluation).count("95 % interval ") == 3
+    assert "nothing can be said, since 60 images are too few" in describe(evaluation)
+    words = [text.get_text() for text in plot(evaluation).axes[0].get_legend().get_texts()]
     assert "parallel tempering, 95 % interval" in words
 
 
@@ -89,10 +89,10 @@ def test_an_open_number_says_what_its_interval_rests_on():
     base = planted.block_diagonal(60, 40, 8, generator=3).rbm
     model = planted.hidden_mode(base, log_odds=2, units=4, fraction=0.6, generator=2)
     generator = seeded_generator(0)
-    found = evaluate(model.rbm, exact=False, generator=generator, steps=400, progress=False)
-    assert found.word == Verdict.OPEN
-    assert "95 % interval if nothing is missing" in describe(found)
-    assert found.least_log_z <= model.log_z
+    evaluation = evaluate(model.rbm, exact=False, generator=generator, steps=400, progress=False)
+    assert evaluation.word == Verdict.OPEN
+    assert "95 % interval if nothing is missing" in describe(evaluation)
+    assert evaluation.least_log_z <= model.log_z
 
 
 BLOCKS = planted.block_diagonal(60, 40, 8, generator=1)
@@ -104,31 +104,31 @@ OF_BLOCKS = BLOCKS.draws(50, seeded_generator(2))
 def test_a_difference_with_it_has_none(doubtful):
     pair = [BLOCKS.rbm, BLOCKS.rbm]
     pair[doubtful] = MODE.rbm
-    found = compare(*pair, OF_BLOCKS, generator=seeded_generator(1), steps=400, progress=False)
-    words = [found.first.word, found.second.word]
+    comparison = compare(*pair, OF_BLOCKS, generator=seeded_generator(1), steps=400, progress=False)
+    words = [comparison.first.word, comparison.second.word]
     assert words[doubtful] == Verdict.NOT_TRUSTED
     assert words[1 - doubtful] == Verdict.TRUSTED
-    assert found.difference.interval == (-math.inf, math.inf)
-    said = describe(found)
-    assert "without an interval, since a number is not trusted" in said
-    assert "inf" not in said
-    assert said.count("95 %") == 1
-    record = comparison_as_dict(found)
+    assert comparison.difference.interval == (-math.inf, math.inf)
+    text = describe(comparison)
+    assert "without an interval, since a number is not trusted" in text
+    assert "inf" not in text
+    assert text.count("95 %") == 1
+    record = comparison_as_dict(comparison)
     assert record["interval_95"] == record["interval_95_other_images"] == NOTHING
 
 
 def test_checkpoints_of_a_training_have_none_either():
     options = {"generator": seeded_generator(1), "steps": 400, "progress": False}
-    found = evaluate_training([BLOCKS.rbm, MODE.rbm], OF_BLOCKS, **options)
+    evaluation = evaluate_training([BLOCKS.rbm, MODE.rbm], OF_BLOCKS, **options)
     (doubtful,) = (
         number
-        for number, each in enumerate(found.checkpoints)
+        for number, each in enumerate(evaluation.checkpoints)
         if each.evaluation.word == Verdict.NOT_TRUSTED
     )
     assert doubtful == 1
-    assert "inf" not in describe(found)
-    row = training_as_dict(found)["checkpoints"][1]
+    assert "inf" not in describe(evaluation)
+    row = training_as_dict(evaluation)["checkpoints"][1]
     ends = ["low", "high", "log_z_low", "log_z_high", "behind_best_low", "behind_best_high"]
     assert [row[end] for end in ends] == [None] * 6
     assert row["average"] is not None
-    plot_training(found).canvas.draw()
+    plot_training(evaluation).canvas.draw()

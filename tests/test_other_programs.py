@@ -1,4 +1,4 @@
-"""What the pages for users of other programs tell them to type works, and does what the pages say."""
+"""What the pages for users of other programs tell them to type works as they say."""
 
 import html
 import json
@@ -22,7 +22,8 @@ from boltzmann_likelihood.files import read_model
 from paperlib.estimators import exact_log_z
 from paperlib.storage import repository_root
 
-BOOK, FIGURES = (repository_root() / name for name in ("book", "figures"))
+BOOK = repository_root() / "book"
+FIGURES = repository_root() / "figures"
 PAGE = (BOOK / "from-other-programs.md").read_text()
 REPORT = (BOOK / "how-to-report.md").read_text()
 D = 8
@@ -40,10 +41,10 @@ def blocks(text, language):
 @pytest.fixture
 def images(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = np.random.default_rng(0).integers(0, 2, (60, D), dtype=np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 2, (60, D), dtype=np.uint8)
     for name in ("test", "train", "validation"):
-        np.save(f"{name}.npy", found)
-    return found
+        np.save(f"{name}.npy", pixels)
+    return pixels
 
 
 def type_in(name, names=None):
@@ -137,7 +138,7 @@ def test_every_program_that_is_promised_has_a_section():
 def test_search_leads_to_the_section_on_pytorch():
     """Main entries of the index come first in the search; the browser's test types these words."""
     before = PAGE[: PAGE.index("## PyTorch")]
-    assert re.findall(r"^```\{index\} ! single: (.*)$", before, re.M) == [
+    assert re.findall(r"^```\{index\} ! single: (.*)$", before, re.MULTILINE) == [
         "PyTorch",
         "loading weights",
     ]
@@ -158,10 +159,10 @@ def test_the_page_has_what_the_example_prints(capsys):
 
 
 def test_base_rates_of_mnist_are_those_of_the_record():
-    (said,) = re.findall(r"base rates .* reach about \$(-\d+)\$", PAGE)
+    (printed,) = re.findall(r"base rates .* reach about \$(-\d+)\$", PAGE)
     rows = json.loads((FIGURES / "paper" / "likelihood-scale.json").read_text())["rows"]
     (row,) = (row for row in rows if row["model"] == "base rates")
-    assert round(row["test"]) == int(said)
+    assert round(row["test"]) == int(printed)
 
 
 # ---- how to report a likelihood
@@ -171,7 +172,16 @@ def test_the_chart_says_what_the_list_says():
     chart, words = REPORT.split("</svg>")
     labels = [html.unescape(text) for text in re.findall(r'font-style="italic">([^<]*)<', chart)]
     assert len(labels) >= 9
-    for word in ("25", "trusted", "too noisy", "open", "AIS's weights", "round trips", "mode", "still not trusted"):  # fmt: skip
+    for word in (
+        "25",
+        "trusted",
+        "too noisy",
+        "open",
+        "AIS's weights",
+        "round trips",
+        "mode",
+        "still not trusted",
+    ):
         assert any(word in label for label in labels), word
         assert word in words.lower() or word in words, word
     # no line is wider than its box: at 14 px a letter has 6.8 px on average

@@ -1,4 +1,7 @@
-"""The wheels in a clean environment, far from the checkout: the command gives a verdict, and a downloaded chapter runs as it is."""
+"""The wheels in a clean environment, far from the checkout.
+
+The command gives a verdict, and a downloaded chapter runs as it is.
+"""
 
 import hashlib
 import json
@@ -30,16 +33,17 @@ from paperlib import storage
 from paperlib.models import RBM
 
 ROOT = Path(__file__).parents[1]
-# What reads all that a wheel must bring along: published numbers, models and records. It takes
-# seconds.
+# It reads all that a wheel must bring along: published numbers, models and records.
 CHAPTER = "13-reproduction-report"
 
 
 def run(*command, folder, expected=0, **environment):
     """Nothing of this process's own paths or settings may help."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PAPERLIB"))}
-    environment = kept | {"PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": "1"} | environment
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PAPERLIB"))}
+    environment = inherited | {"PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": "1"} | environment
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == expected, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout + done.stderr
 
@@ -50,7 +54,7 @@ SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(s
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory):
-    """A folder with the source distributions of the three packages, and wheels that are built of these alone."""
+    """A folder with the source distributions of the three packages, and wheels built from them."""
     source = tmp_path_factory.mktemp("source")
     for name in ("paperlib", "likelihood", "book/companion", "data", "figures"):
         ignored = shutil.ignore_patterns("__pycache__", "cache", "digits", "*.egg-info")
@@ -86,7 +90,7 @@ def environment(folder, *installed):
     run(*install, "--quiet", "--no-index", "--no-deps", *installed, folder=folder)
     dependencies = folder / "dependencies"
     dependencies.mkdir()
-    for path in (found for place in site.getsitepackages() for found in Path(place).glob("*")):
+    for path in (entry for place in site.getsitepackages() for entry in Path(place).glob("*")):
         if not path.name.startswith(("boltzmann_", "paperlib", "__editable__")):
             (dependencies / path.name).symlink_to(path)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -109,29 +113,32 @@ def test_wheels_have_names_of_their_own_and_the_version_of_the_code(wheels):
     for wheel, package, name in zip(wheels, packages, names, strict=True):
         with zipfile.ZipFile(wheel) as archive:
             (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-            found = message_from_string(archive.read(file).decode())
+            metadata = message_from_string(archive.read(file).decode())
             folders = {name.partition("/")[0] for name in archive.namelist()}
             assert any(name.endswith("/licenses/LICENSE") for name in archive.namelist())
-        assert (found["Name"], found["Version"]) == (name, paperlib.__version__)
+        assert (metadata["Name"], metadata["Version"]) == (name, paperlib.__version__)
         assert {name for name in folders if "." not in name} == {package}
 
 
 def test_an_index_accepts_what_distributions_say_of_themselves(distributions):
-    """What `twine check` looks at: valid fields, and a description that can be shown; those of a source distribution are the same."""
+    """What `twine check` looks at: valid fields, and a description that can be shown.
+
+    Those of a source distribution are the same.
+    """
     for wheel in distributions.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
             text = archive.read(file)
-        said = Metadata.from_email(text, validate=True)
-        assert said.description_content_type == "text/markdown"
-        assert said.description.startswith("# ")
+        metadata = Metadata.from_email(text, validate=True)
+        assert metadata.description_content_type == "text/markdown"
+        assert metadata.description.startswith("# ")
         with tarfile.open(
             next(distributions.glob(f"{wheel.name.split('-')[0]}-*.tar.gz"))
         ) as sdist:
             (member,) = (m for m in sdist.getmembers() if re.fullmatch(r"[^/]+/PKG-INFO", m.name))
             source = Metadata.from_email(sdist.extractfile(member).read(), validate=True)
-        assert (source.name, source.version) == (said.name, said.version)
-        assert source.description == said.description
+        assert (source.name, source.version) == (metadata.name, metadata.version)
+        assert source.description == metadata.description
 
 
 def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
@@ -162,9 +169,9 @@ def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
 
 def test_every_stored_model_has_its_checksum():
     folder = ROOT / "data" / "models"
-    found = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.glob("*.s*")}
+    checksums = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.glob("*.s*")}
     # After training: cd data/models && sha256sum *.safetensors > SHA256SUMS
-    assert model_store.stored_checksums() == found
+    assert model_store.stored_checksums() == checksums
 
 
 # ---- models that did not come along
@@ -284,8 +291,8 @@ def test_the_installed_library_is_the_wheel_with_style_and_script_of_its_players
 
 def test_evaluate_gives_a_verdict_far_from_the_checkout(clean_python, folder):
     command = [clean_python.parent / "paperlib", "evaluate", "m.npz", "--data", "t.npy"]
-    said = run(*command, "--json", "result.json", folder=folder)
-    assert "Verdict: trusted" in said
+    output = run(*command, "--json", "result.json", folder=folder)
+    assert "Verdict: trusted" in output
     result = json.loads((folder / "result.json").read_text())
     assert result["exact"]["log_z"] == pytest.approx(log_z(SMALL), abs=1e-9)
     # A wheel knows no commit, wherever it is used.
@@ -312,9 +319,9 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
 
 def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):
     command = [clean_python.parent / "paperlib", "reproduce", "--only", "05"]
-    said = run(*command, folder=tmp_path, expected=2)
-    assert said.startswith("paperlib: expected to run inside a clone")
-    assert len(said.splitlines()) == 1
+    output = run(*command, folder=tmp_path, expected=2)
+    assert output.startswith("paperlib: expected to run inside a clone")
+    assert len(output.splitlines()) == 1
 
 
 # ---- the library alone, and the tool without the companion
@@ -330,7 +337,8 @@ rbm = RBM(torch.zeros(6, 3), torch.zeros(6), torch.zeros(3))
 estimate = ais(BaseRatePath(rbm), uniform_betas(10), 5)
 rbm.save("model.npz")
 print(f"{exact_log_z(RBM.load('model.npz')) - estimate.log_z:.6f}")
-print("imported:", sorted({name.partition(".")[0] for name in sys.modules} & {"boltzmann_likelihood", "boltzmann_companion", "typer"}))
+others = {"boltzmann_likelihood", "boltzmann_companion", "typer"}
+print("imported:", sorted(others & {name.partition(".")[0] for name in sys.modules}))
 """
 
 
@@ -351,7 +359,8 @@ for line in {lines}:
         cli.main()
     except SystemExit as ended:
         print("ended with", ended.code)
-print("imported:", sorted({{name.partition(".")[0] for name in sys.modules}} & {{"paperlib", "boltzmann_likelihood", "boltzmann_companion"}}))
+packages = {{"paperlib", "boltzmann_likelihood", "boltzmann_companion"}}
+print("imported:", sorted(packages & {{name.partition(".")[0] for name in sys.modules}}))
 """
 
 
@@ -368,12 +377,15 @@ def test_the_tool_alone_has_its_four_commands_and_says_what_brings_the_others(
         *_OF_THE_BOOK,
         "--help",
     ]
-    said = run(python, "-c", ONE_AFTER_THE_OTHER.format(lines=lines), folder=folder)
-    assert re.findall("ended with (.*)", said) == ["0", "4", "0", "0", *["2"] * 7, "0"]
-    assert "Verdict: trusted" in said
-    shown = [line.split()[1] for line in said.splitlines() if re.match("│ [a-z]", line)]
+    output = run(python, "-c", ONE_AFTER_THE_OTHER.format(lines=lines), folder=folder)
+    assert re.findall("ended with (.*)", output) == ["0", "4", "0", "0", *["2"] * 7, "0"]
+    assert "Verdict: trusted" in output
+    shown = [line.split()[1] for line in output.splitlines() if re.match("│ [a-z]", line)]
     assert shown == ["evaluate", "audit", "compare", "training"]
     for name in _OF_THE_BOOK:
-        assert f"paperlib: {name}: expected the package boltzmann-companion to be installed, which brings this command (in a clone" in said  # fmt: skip
-    assert said.count("paperlib:") == len(_OF_THE_BOOK)
-    assert "imported: ['boltzmann_likelihood', 'paperlib']" in said
+        assert (
+            f"paperlib: {name}: expected the package boltzmann-companion to be installed,"
+            " which brings this command (in a clone"
+        ) in output
+    assert output.count("paperlib:") == len(_OF_THE_BOOK)
+    assert "imported: ['boltzmann_likelihood', 'paperlib']" in output

@@ -1,4 +1,7 @@
-"""Paths whose layers are as wide as those that take another code, and states as values; `test_every_path` has the rest, `test_extending` what a path of one's own needs."""
+"""Paths with layers as wide as those that take another code, and states as values.
+
+`test_every_path` has the rest, `test_extending` what a path of one's own needs.
+"""
 
 import itertools
 import pickle
@@ -15,8 +18,7 @@ from paperlib.kernels import products
 from paperlib.kernels.capability import multiplies_integers
 from paperlib.numerics import seeded_generator
 
-# Narrow and wide: below and above the width at which sums are brought up to date instead of taken
-# anew.
+# Narrow and wide: below and above the width from which sums are brought up to date.
 SIZES = {"narrow": (40, 12), "wide": (150, 140)}
 
 
@@ -49,7 +51,7 @@ def test_the_last_state_may_be_of_other_chains(kind, size, backend, chains):
 
 
 def test_small_steps_of_float32_add_up():
-    """1,000 steps lose less than a thousandth of a nat; plain float32 differences lose ten times more."""
+    """1,000 steps lose less than a thousandth of a nat; plain float32 loses ten times more."""
     rbm = random_rbm(50, 30, 25, scale=0.5)
     v = (torch.rand(40, 50, generator=seeded_generator(0)) < 0.5).double()
     betas = uniform_betas(1_000).tolist()
@@ -67,11 +69,10 @@ def test_editing_units_that_were_given_changes_no_state_and_no_later_one(backend
     path = path_of("base rates", 300, 200, backend.dtype, scale=0.1)
     v = torch.rand(20, 300, generator=seeded_generator(2)) < 0.5
     state = path.state_at(v)
-    kept = state.v.clone()
+    before = state.v.clone()
     v[:, :3] = ~v[:, :3]
-    assert torch.equal(state.v, kept)
-    # also if the state's own units are edited, the next product is that of the units that it is
-    # given
+    assert torch.equal(state.v, before)
+    # even if the state's own units are edited, the next product is that of the units passed
     state.v[:, :2] = ~state.v[:, :2]
     after = path.state_at(state.v, state)
     assert torch.equal(after.hidden_input, path.state_at(state.v).hidden_input)
@@ -82,7 +83,7 @@ def test_editing_units_that_were_given_changes_no_state_and_no_later_one(backend
 def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
     kind, size, here_has_them, monkeypatch
 ):
-    """Prepared where there are fast integer products, used where there are none, and the other way round."""
+    """Prepared where there are fast integer products, used where there are none, and vice versa."""
     if not multiplies_integers():
         pytest.skip("this processor has no fast integer products")
     monkeypatch.setattr(products, "_FAST_INTEGERS", here_has_them)
@@ -92,8 +93,8 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
     monkeypatch.setattr(products, "_FAST_INTEGERS", not here_has_them)
     arrived = pickle.loads(message)
     assert arrived.checksum() == path.checksum()
-    found = ais(arrived, uniform_betas(5), 20, seeded_generator(1)).log_weights
-    assert torch.equal(found, expected)
+    log_weights = ais(arrived, uniform_betas(5), 20, seeded_generator(1)).log_weights
+    assert torch.equal(log_weights, expected)
     # the parameters and nothing that was prepared from them
     numbers = sum(t.numel() for t in vars(path)["_sampler"].__dict__.values() if torch.is_tensor(t))
     assert len(message) < 2.5 * 4 * numbers + 5_000
@@ -101,6 +102,8 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
 
 def test_the_dbm_path_counts_its_heating_steps():
     path = path_of("DBM", *SIZES["narrow"])
-    told = []
-    raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip
-    assert sum(told) == 6 * 4 * path.reverse_passes
+    counts = []
+    raise_log_prob(
+        path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=counts.append
+    )
+    assert sum(counts) == 6 * 4 * path.reverse_passes

@@ -1,4 +1,4 @@
-"""Planted models: ln Z and draws against enumeration where that is possible, and what must hold at any size."""
+"""Planted models: ln Z and draws by enumeration where possible, and what holds at any size."""
 
 import hashlib
 import itertools
@@ -91,13 +91,14 @@ def are_draws_of(rbm, drawn):
     """By a chi-square test that one seed in a hundred thousand fails."""
     masses = rbm.log_unnormalized(all_states(rbm.num_visible))
     expected = len(drawn) * torch.softmax(masses, 0)
-    found = torch.bincount(state_numbers(drawn), minlength=len(expected)).double()
+    observed = torch.bincount(state_numbers(drawn), minlength=len(expected)).double()
     # States of less than five expected draws are counted as one.
     often = expected >= 5
-    expected, found = (torch.cat([x[often], x[~often].sum()[None]]) for x in (expected, found))
-    kept = expected > 0.5
-    statistic = ((found - expected)[kept] ** 2 / expected[kept]).sum().item()
-    return statistic < chi2.isf(1e-5, max(1, kept.sum().item() - 1))
+    expected = torch.cat([expected[often], expected[~often].sum()[None]])
+    observed = torch.cat([observed[often], observed[~often].sum()[None]])
+    likely = expected > 0.5
+    statistic = ((observed - expected)[likely] ** 2 / expected[likely]).sum().item()
+    return statistic < chi2.isf(1e-5, max(1, likely.sum().item() - 1))
 
 
 @EACH_SMALL
@@ -163,7 +164,8 @@ def test_block_diagonal_at_full_size_moves_as_it_must():
     assert (rbm.num_visible, rbm.num_hidden) == (784, 500)
     other, less = flipped(rbm, torch.arange(0, 784, 3))
     assert planted.from_components(other).log_z == pytest.approx(model.log_z - less, abs=1e-9)
-    rows, columns = (torch.randperm(n, generator=seeded_generator(n)) for n in (784, 500))
+    rows = torch.randperm(784, generator=seeded_generator(784))
+    columns = torch.randperm(500, generator=seeded_generator(500))
     shuffled = RBM(rbm.weights[rows][:, columns], rbm.visible_bias[rows], rbm.hidden_bias[columns])
     assert planted.from_components(shuffled).log_z == pytest.approx(model.log_z, abs=1e-9)
     assert planted.from_components(rbm.transposed()).log_z == pytest.approx(model.log_z, abs=1e-9)
@@ -182,8 +184,7 @@ def test_low_rank_at_full_size_moves_as_it_must():
     other, less = flipped(first.rbm, units)
     turned = u.clone()
     turned[units] *= -1
-    # The same model from other factors, with a hidden unit more that sees nothing, in another
-    # order.
+    # The same model from other factors, in another order, and with a hidden unit without weights.
     order = torch.randperm(784, generator=generator)
     wider = torch.cat([w, torch.zeros(1, 2, dtype=torch.float64)])
     second = planted.from_factors(
@@ -203,9 +204,9 @@ def test_draws_of_low_rank_at_full_size_have_the_mean_that_log_z_says():
     u = torch.randint(-1, 2, (784, 1), generator=generator)
     w = 0.01 * torch.randn(500, 1, dtype=torch.float64, generator=generator)
     direction = torch.randn(784, dtype=torch.float64, generator=generator)
-    model, more, less = (
-        planted.from_factors(u, w, step * direction, torch.zeros(500)) for step in (0, 1e-4, -1e-4)
-    )
+    model = planted.from_factors(u, w, 0 * direction, torch.zeros(500))
+    more = planted.from_factors(u, w, 1e-4 * direction, torch.zeros(500))
+    less = planted.from_factors(u, w, -1e-4 * direction, torch.zeros(500))
     # d ln Z / d step is the mean of direction' v; 4.5 standard errors
     slope = (more.log_z - less.log_z) / 2e-4
     assert abs(z_score(model.draws(2_000, seeded_generator(14)) @ direction, slope)) < 4.5
@@ -223,17 +224,19 @@ def test_draws_of_ising_at_full_size_have_the_energy_that_log_z_says(coupling):
 
 
 def test_threshold_makes_a_transition_of_first_order():
-    """Phases of comparable weight with hardly anything between them, at the sizes and numbers that the documentation names."""
+    """Phases of comparable weight with hardly anything between them.
+
+    At the sizes and numbers that the documentation names.
+    """
     model = planted.low_rank(
         rank=1, strength=0.61, threshold=4.0, bias_std=0.0, generator=seeded_generator(0)
     )
     programme = model.draws.draw.__self__  # the counts and their weights
     log_probs = programme.log_masses - model.log_z
     distance = (programme.counts[:, 0] - programme.counts[:, 0].double().mean()).abs()
-    near, far, between = (
-        torch.logsumexp(log_probs[mask], 0).item()
-        for mask in (distance < 60, distance > 160, (distance > 90) & (distance < 110))
-    )
+    near = torch.logsumexp(log_probs[distance < 60], 0).item()
+    far = torch.logsumexp(log_probs[distance > 160], 0).item()
+    between = torch.logsumexp(log_probs[(distance > 90) & (distance < 110)], 0).item()
     assert min(near, far) > -12
     assert between < min(near, far) - 3
 
@@ -256,7 +259,9 @@ def test_mode_has_its_odds_and_base_draws_are_far_from_it():
 
 
 def test_models_and_draws_are_functions_of_their_generators():
-    first, second, third = (block_diagonal(torch.float64, seed) for seed in (0, 0, 1))
+    first = block_diagonal(torch.float64, 0)
+    second = block_diagonal(torch.float64, 0)
+    third = block_diagonal(torch.float64, 1)
     assert first.rbm.checksum() == second.rbm.checksum() != third.rbm.checksum()
     for make in SMALL.values():
         model = make(torch.float32)
@@ -301,15 +306,14 @@ def recomputed_mode(rbm):
     rbm = rbm.to(dtype=torch.float64)
     weights = rbm.weights[:, :-1]
     hidden_bias = rbm.hidden_bias[:-1]
-    off, on = (
-        planted.from_components(RBM(weights, rbm.visible_bias + shift, hidden_bias)).log_z
-        for shift in (0, rbm.weights[:, -1])
-    )
-    return np.logaddexp(off, rbm.hidden_bias[-1].item() + on)
+    off = RBM(weights, rbm.visible_bias, hidden_bias)
+    on = RBM(weights, rbm.visible_bias + rbm.weights[:, -1], hidden_bias)
+    log_z_on = rbm.hidden_bias[-1].item() + planted.from_components(on).log_z
+    return np.logaddexp(planted.from_components(off).log_z, log_z_on)
 
 
 def recomputed_low_rank(rbm):
-    """By factors that are found in the weights: two of the different rows, of which all are whole multiples."""
+    """By factors found in the weights: two different rows, of which all are whole multiples."""
     weights = rbm.weights.double()
     rows = weights.unique(dim=0)
     for pair in itertools.combinations(range(len(rows)), 2):
@@ -371,9 +375,9 @@ def test_published_file(name):
 
 def test_evaluate_finds_the_log_z_of_a_published_file():
     rbm, log_z, draws, _ = planted.read_planted(FOLDER / "ising-100x200.npz")
-    found = evaluate(rbm, draws, steps=1_000, generator=seeded_generator(0))
-    assert found.trustworthy
-    low, high = found.log_z_interval(0.95)
+    evaluation = evaluate(rbm, draws, steps=1_000, generator=seeded_generator(0))
+    assert evaluation.trustworthy
+    low, high = evaluation.log_z_interval(0.95)
     assert low < log_z < high
 
 

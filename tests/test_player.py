@@ -72,7 +72,10 @@ def test_text_without_a_browser(make):
 
 @EACH_KIND
 def test_before_a_run_a_notebook_says_in_words_what_a_player_holds(make):
-    """As JupyterLab shows an output that it does not trust: it drops these elements, and of all others it keeps the words."""
+    """As JupyterLab shows an output that it does not trust.
+
+    It drops these elements, and of all others it keeps the words.
+    """
     text = re.sub(r"<(style|script)\b.*?</\1>", "", make()._repr_html_(), flags=re.DOTALL)
     words = html.unescape(re.sub(r"<[^>]*>", "", text)).split("\n")
     first, *caption = filter(None, words)

@@ -1,4 +1,4 @@
-"""The code of colours, dashes and markers; labels of logarithmic axes; and the drawing of a Markov chain as a graph."""
+"""The code of colours, dashes and markers; labels of log axes; drawing a Markov chain."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def test_what_does_not_fit_is_refused(axes, name, arguments):
 
 # ---- the code of colours, dashes and markers
 
-#: Linear RGB as seen without each of the three cones, after Machado, Oliveira and Fernandes (2009), severity 1.
+#: Linear RGB as seen without each of the three cones, after Machado, Oliveira and Fernandes
+#: (2009), severity 1.
 EYES = {
     "normal": np.eye(3),
     "no red": [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],

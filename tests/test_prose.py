@@ -46,9 +46,9 @@ def markdown(page: str) -> str:
 def share_of_few_on(beta: float) -> float:
     """Of hidden states with at most one unit on, along mnistPCD-20's path from uniform pixels."""
     rbm = RBM.load(model_path("mnist-pcd-20"))
-    weights, visible, hidden = (
-        beta * part.double() for part in (rbm.weights, rbm.visible_bias, rbm.hidden_bias)
-    )
+    weights = beta * rbm.weights.double()
+    visible = beta * rbm.visible_bias.double()
+    hidden = beta * rbm.hidden_bias.double()
     few = torch.cat([torch.zeros(1, len(hidden)), torch.eye(len(hidden))]).double()
     inside = torch.nn.functional.softplus(visible + few @ weights.T).sum(1)
     log_share = (few @ hidden + inside).logsumexp(0) - exact_log_z(RBM(weights, visible, hidden))
@@ -57,9 +57,9 @@ def share_of_few_on(beta: float) -> float:
 
 def test_one_small_model_has_a_dominating_hidden_state_and_one_has_not():
     assert (
-        "has a hidden state that dominates it, by which the paper explains its own exception; the second has none"
-        in markdown("13")
-    )
+        "has a hidden state that dominates it, by which the paper explains its own exception;"
+        " the second has none"
+    ) in markdown("13")
     shares = {}
     for model in ("mnist-cd1-20", "mnist-pcd-20"):
         _, h = exact_hidden_samples(RBM.load(model_path(model)), 1_000, seeded_generator(1))
@@ -102,26 +102,27 @@ def findings(page: str, heading: str) -> list[str]:
 
 def test_readme_has_the_three_findings_of_the_landing_page():
     """The same numbers from the same cells."""
-    on_page, in_readme = (
-        [
-            [(link["words"], link["address"]) for link in LINK.finditer(found)]
-            for found in findings(page, "Three of the findings")
+
+    def links(page):
+        return [
+            [(link["words"], link["address"]) for link in LINK.finditer(finding)]
+            for finding in findings(page, "Three of the findings")
         ]
-        for page in ("book/intro.md", "README.md")
-    )
-    assert on_page == in_readme
+
+    on_page = links("book/intro.md")
+    assert on_page == links("README.md")
     assert len(on_page) == 3
     assert all(on_page)
 
 
 def test_coverage_is_told_of_one_model_at_a_time():
-    """A share of the runs of several models is an average of intervals that are too short and too long."""
+    """A share of the runs of several models averages intervals that are too short and too long."""
     pooled = re.compile(r"estimator-coverage\.json#no-hidden-mode|derived\.json#held-(?:AIS|par)")
     for name in ("README.md", "book/intro.md", "book/what-we-learned.md"):
         assert not pooled.search((ROOT / name).read_text(encoding="utf-8")), name
 
 
-def of_two_runs(text: str) -> list[tuple[str, str]]:
+def reports_of_two_runs(text: str) -> list[tuple[str, str]]:
     """Reports of `evaluate` in a text whose average is not the one to quote."""
     reports = re.findall(
         r"^Average test log-prob.*?^To quote: .*?$", text, re.MULTILINE | re.DOTALL
@@ -136,9 +137,9 @@ def of_two_runs(text: str) -> list[tuple[str, str]]:
 
 def test_a_report_is_of_one_run():
     texts = [path.read_text() for path in (ROOT / "README.md", *BOOK.glob("*.md"))]
-    for path in NOTEBOOKS:
-        texts.append(
-            "\n".join(out.get("text", "") for cell in cells_of(path) for out in cell.outputs)
-        )
-    assert [wrong for text in texts for wrong in of_two_runs(text)] == []
-    assert of_two_runs(TWO_RUNS)
+    texts += [
+        "\n".join(out.get("text", "") for cell in cells_of(path) for out in cell.outputs)
+        for path in NOTEBOOKS
+    ]
+    assert [wrong for text in texts for wrong in reports_of_two_runs(text)] == []
+    assert reports_of_two_runs(TWO_RUNS)

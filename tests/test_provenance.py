@@ -1,4 +1,7 @@
-"""What records and shards say of their making: it is asked once, covers all that numbers depend on, and lies in no case."""
+"""What records and shards say of their making.
+
+It is asked once, covers all that numbers depend on, and is never untrue.
+"""
 
 import json
 import subprocess
@@ -101,11 +104,16 @@ def test_commit_of_a_checkout_says_nothing_of_an_installed_copy_used_in_it(check
 
 @pytest.mark.usefixtures("_ask_again")
 def test_git_is_asked_once_and_not_for_each_shard(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(provenance, "state_of", lambda root: asked.append(root) or ("1f0c", False))
+    calls = []
+
+    def state_of(root):
+        calls.append(root)
+        return "1f0c", False
+
+    monkeypatch.setattr(provenance, "state_of", state_of)
     kept(ais_run(PATH, BETAS, 500, 1), tmp_path, False)
     Run("05-x", get_profile("digits"), 7)
-    assert asked == [ROOT]
+    assert calls == [ROOT]
 
 
 # ---- shards
@@ -124,7 +132,7 @@ def say(monkeypatch, module, **state):
 
 
 def forget(folder):
-    """Make the shards of a folder like those of earlier versions, which do not say what computed them."""
+    """Make the shards of a folder like earlier ones, which do not say what computed them."""
     for file in folder.iterdir():
         write_safetensors(file, read_safetensors(file))
 

@@ -16,12 +16,14 @@ V = all_states(4)
 
 
 def test_data_from_the_model_lie_between_raise_and_ais():
-    """All trajectories of two steps: p_fwd = w q_rev, and each of the two errs to its side by a divergence."""
+    """All trajectories of two steps: p_fwd = w q_rev, and each errs to its side by a divergence."""
     walk = base_rates()
     states, _ = walk.path.begin_reverse(
         V, uniform_betas(2).tolist(), seeded_generator(0), lambda _: None
     )
-    f0, f1, f2 = (walk.path.log_f(states, beta) for beta in (0.0, 0.5, 1.0))
+    f0 = walk.path.log_f(states, 0.0)
+    f1 = walk.path.log_f(states, 0.5)
+    f2 = walk.path.log_f(states, 1.0)
     first = walk.kernel(0.5)
     second = walk.kernel(1.0)
     target = f2.softmax(0)
@@ -40,7 +42,10 @@ def test_data_from_the_model_lie_between_raise_and_ais():
 
 
 def test_standard_errors():
-    """Over 200 repetitions the average scatters as the Monte Carlo error says: a chi-square with 199 degrees of freedom."""
+    """Over 200 repetitions the average scatters as the Monte Carlo error says.
+
+    By a chi-square with 199 degrees of freedom.
+    """
     betas = uniform_betas(10)
     path = BaseRatePath(RBM)
     estimates = [raise_log_prob(path, V, betas, 200, seeded_generator(s)) for s in range(200)]

@@ -1,4 +1,7 @@
-"""RAISE by the number of chains: which images are chosen, what groups of chains say, and that their error is that of their scatter."""
+"""RAISE by the number of chains: the chosen images and what groups of chains say.
+
+Their error is that of their scatter.
+"""
 
 import math
 
@@ -43,7 +46,8 @@ def test_more_chains_leave_a_smaller_gap_from_the_same_draws(rows):
 def test_groups_are_disjoint_and_their_error_is_that_of_their_scatter():
     log_weights = torch.tensor([[0.0, 1.0, 2.0, 3.0, 9.0], [0.0, 0.0, 0.0, 0.0, 9.0]]).double()
     row = _row(torch.zeros(2).double(), log_weights, 2)
-    low, high = (math.log((math.exp(a) + math.exp(a + 1)) / 2) for a in (0, 2))
+    low = math.log((math.exp(0) + math.exp(1)) / 2)
+    high = math.log((math.exp(2) + math.exp(3)) / 2)
     # the fifth chain is in no group of two
     assert row["gap"] == pytest.approx(-(low + high) / 4)
     assert row["gap_error"] == pytest.approx((high - low) / math.sqrt(2) / math.sqrt(2) / 2)

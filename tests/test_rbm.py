@@ -51,7 +51,7 @@ def test_transposed_model_is_the_same_joint_distribution(tiny_rbm):
 
 
 def test_flipped_and_dead_hidden_units_move_ln_z_and_no_probability(tiny_rbm):
-    """Unit 1 flipped, and a unit without weights beside the others: the same p(v), as chapter 1 derives it."""
+    """Unit 1 flipped, and a unit without weights added: the same p(v), as chapter 1 derives it."""
     weights = tiny_rbm.weights
     bias = tiny_rbm.hidden_bias
     sign = torch.tensor([1, -1, 1, 1])
@@ -76,27 +76,27 @@ def test_gradient_of_the_likelihood_is_that_of_both_phases(tiny_rbm):
     states = all_states(5)
     data = all_states(5)[[3, 17]]
     log_p = model.log_unnormalized(data).mean() - model.log_unnormalized(states).logsumexp(0)
-    found = torch.autograd.grad(log_p, free)
+    gradients = torch.autograd.grad(log_p, free)
     p_v = joint_log_table(tiny_rbm).logsumexp(1).softmax(0)
     seen = tiny_rbm.hidden_probs(data)
-    own = tiny_rbm.hidden_probs(states)
+    on = tiny_rbm.hidden_probs(states)
     expected = (
-        data.T @ seen / 2 - states.T @ (p_v[:, None] * own),
+        data.T @ seen / 2 - states.T @ (p_v[:, None] * on),
         data.mean(0) - p_v @ states,
-        seen.mean(0) - p_v @ own,
+        seen.mean(0) - p_v @ on,
     )
-    for ours, theirs in zip(expected, found, strict=True):
+    for ours, theirs in zip(expected, gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 def test_gibbs_step_frequencies_equal_the_transition_probabilities(tiny_rbm):
     count = 100_000
     start = all_states(5)[13].expand(count, -1)
-    found = frequencies(tiny_rbm.gibbs_step(start, seeded_generator(0)))
+    rates = frequencies(tiny_rbm.gibbs_step(start, seeded_generator(0)))
     table = joint_log_table(tiny_rbm)
     expected = table[13].softmax(0) @ table.softmax(0).T
     # 32 comparisons fail together in fewer than 1 of 4,000 suites of seeds
-    assert_rates(found, expected, count, errors=4.5)
+    assert_rates(rates, expected, count, errors=4.5)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mat"])
@@ -150,7 +150,7 @@ def test_exact_samples_have_the_exact_distribution(tiny_rbm):
     count = 100_000
     v, h = exact_hidden_samples(tiny_rbm, count, seeded_generator(0))
     expected = joint_log_table(tiny_rbm).flatten().softmax(0)
-    found = frequencies(torch.cat([v, h], 1))
-    chi_square = (count * (found - expected).square() / expected).sum()
+    rates = frequencies(torch.cat([v, h], 1))
+    chi_square = (count * (rates - expected).square() / expected).sum()
     # 511 degrees of freedom: mean 511, standard deviation 32; the bound is 4.5 of these away
     assert chi_square < 511 + 4.5 * 32

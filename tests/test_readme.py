@@ -1,4 +1,4 @@
-"""README fits on two screens, and what it and the page on your own RBM tell their readers to type works."""
+"""README fits on two screens, and its commands and those of the page on your own RBM work."""
 
 import re
 import shlex
@@ -69,8 +69,7 @@ def test_bibtex_says_what_the_citation_says():
 # ---- the page on your own RBM
 
 
-# The schedules that take minutes, and what stands in for them here. All else is run as it is
-# printed.
+# The schedules that take minutes, and what replaces them here. All else is run as printed.
 SMALLER = {
     "salakhutdinov_murray_betas()": "uniform_betas(100)",
     "uniform_betas(10_000)": "uniform_betas(100)",
@@ -81,7 +80,10 @@ MODEL = random_rbm(16, 30, seed=32, scale=0.3)
 
 @pytest.fixture
 def names(tmp_path, monkeypatch):
-    """What the page's snippets take for granted: parameters and images, as `np.load` or `binarize` gives them."""
+    """What the page's snippets take for granted: parameters and images.
+
+    As `np.load` or `binarize` gives them.
+    """
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     parameters = {name: tensor.numpy() for name, tensor in MODEL.tensors().items()}
@@ -98,9 +100,10 @@ def run_snippets(names):
     snippets = blocks("python", PAGE)
     assert all("\n".join(snippets).count(long) == 1 for long in SMALLER)
     for snippet in snippets:
+        code = snippet
         for long, short in SMALLER.items():
-            snippet = snippet.replace(long, short)
-        exec(compile(snippet, "your-own-rbm.md", "exec"), names)
+            code = code.replace(long, short)
+        exec(compile(code, "your-own-rbm.md", "exec"), names)
 
 
 @pytest.mark.parametrize(

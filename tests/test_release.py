@@ -13,10 +13,9 @@ from boltzmann_likelihood import provenance
 
 ROOT = Path(__file__).parents[1]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-PROJECT, TOOL, COMPANION = (
-    tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
-    for folder in ("", "likelihood", "book/companion")
-)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+TOOL = tomllib.loads((ROOT / "likelihood" / "pyproject.toml").read_text())
+COMPANION = tomllib.loads((ROOT / "book/companion" / "pyproject.toml").read_text())
 
 
 # ---- the version
@@ -43,16 +42,16 @@ def test_changelog_begins_with_this_version_and_the_date_of_the_citation():
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "name"),
     [
         ((None, None), ""),
         (("0123456789abcdef", False), ", commit 012345678"),
         (("0123456789abcdef", True), ", commit 012345678 with changes"),
     ],
 )
-def test_code_is_named_by_version_and_commit(monkeypatch, state, said):
+def test_code_is_named_by_version_and_commit(monkeypatch, state, name):
     monkeypatch.setattr(provenance, "repository_state", lambda: state)
-    assert provenance.code_version() == f"paperlib {paperlib.__version__}{said}"
+    assert provenance.code_version() == f"paperlib {paperlib.__version__}{name}"
 
 
 # ---- the citation
@@ -87,9 +86,8 @@ def test_the_page_cites_as_readme_does():
 
 def addresses(root):
     """Where the repository is, by each file that a program or a reader takes the address from."""
-    config, citation = (
-        yaml.safe_load((root / name).read_text()) for name in ("_config.yml", "CITATION.cff")
-    )
+    config = yaml.safe_load((root / "_config.yml").read_text())
+    citation = yaml.safe_load((root / "CITATION.cff").read_text())
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     url = re.search(r"^  url +=\s*\{(.*)\},$", (root / "README.md").read_text(), re.MULTILINE)
     return {
@@ -101,7 +99,7 @@ def addresses(root):
 
 
 def test_the_address_of_the_settings_is_in_every_other_file_or_in_none():
-    found = addresses(ROOT)
-    assert set(found.values()) == {
+    places = addresses(ROOT)
+    assert set(places.values()) == {
         yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
-    }, found
+    }, places

@@ -120,8 +120,7 @@ THREE = "interval_3_sigma"
         # the middles of two intervals of one sigma, 0.3 and 0.4: 3 times 0.5
         ((1.0, 1.6), {ONE: [2.4, 3.2]}, "agrees"),
         ((1.0, 1.6), {ONE: [2.5, 3.3]}, "differs"),
-        # of three sigma, 0.1 and 0.4 / 3: they overlap, and are three standard errors apart
-        # nevertheless
+        # of three sigma, 0.1 and 0.4 / 3: they overlap, although three standard errors apart
         ((1.0, 1.6), {THREE: [1.4, 2.2]}, "agrees"),
         ((1.0, 1.6), {THREE: [1.5, 2.3]}, "differs"),
         ((1.0, 1.6), {THREE: ["-inf", 2.3]}, ""),
@@ -132,18 +131,18 @@ THREE = "interval_3_sigma"
     ids=str,
 )
 def test_same_weights_by_hand(published, row, verdict):
-    found = beside(entry_of(published, next(iter(row), "test")), row)
-    assert found.word == verdict
+    word = beside(entry_of(published, next(iter(row), "test")), row)
+    assert word.word == verdict
     if "raise" in row:
         off = (row["raise"] - published) / row["raise_error"] / math.sqrt(2)
-        assert found.errors == pytest.approx(off, rel=1e-9)
+        assert word.errors == pytest.approx(off, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("printed", "verdict"), [((-0.3, 0.3), "agrees"), ((-0.03, 0.03), "differs")]
 )
 def test_the_error_that_the_paper_prints_is_used(printed, verdict):
-    """A three-sigma interval of ln Z is the error of the averages, too: 0.1 or 0.01, beside 0.1 of ours."""
+    """A three-sigma interval of ln Z is the error of the averages, too: 0.1 or 0.01, ours 0.1."""
     interval = entry_of(printed, THREE)
     row = {"test": -85.95, "log_z_error": 0.1, THREE: [-0.3, 0.3]}
     assert beside(entry_of(), row, [interval]).word == verdict
@@ -153,12 +152,12 @@ def test_the_same_row_of_another_model_has_no_word():
     entry = replace(entry_of(), same_weights=None)
     record = {"rows": [{"model": "m", "test": -86.34, "log_z_error": 0.1}]}
     record["provenance"] = {"models": {}}
-    found = compare(entry, Cell("r", "m", "test"), Stored({"r": record}.get))
-    assert (found.off, found.errors, found.word) == (0.0, None, "")
+    compared = compare(entry, Cell("r", "m", "test"), Stored({"r": record}.get))
+    assert (compared.off, compared.errors, compared.word) == (0.0, None, "")
 
 
 def test_one_point_for_each_independent_estimate():
-    """Of the fourteen numbers eight follow from one ln Z, and a gap from the two ends of its bracket."""
+    """Of the fourteen numbers eight follow from one ln Z, and a gap from both ends of a bracket."""
     points = independent(ROWS)
     cells = [row.cell for row in points.values()]
     assert len(set(cells)) == len(points) == 5
@@ -214,8 +213,8 @@ def answer(column, row):
 )
 def test_standard_errors_by_hand(column, row, error):
     entry, record = answer(column, row)
-    found = cell_std_error(entry.reproduced_by, record)
-    assert found is None if error is None else found == pytest.approx(error, abs=1e-12)
+    std_error = cell_std_error(entry.reproduced_by, record)
+    assert std_error is None if error is None else std_error == pytest.approx(error, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -253,13 +252,13 @@ def test_every_number_of_a_row_comes_from_one_row_of_a_record():
     for row in seen:
         cell = row.cell
         record = load_result(cell.record, "paper")
-        own = next(each for each in record["rows"] if each["model"] == cell.row)
-        assert row.value == own[cell.column], row
+        stored = next(each for each in record["rows"] if each["model"] == cell.row)
+        assert row.value == stored[cell.column], row
         start = re.match("uniform|base_rate|", cell.column)[0]
-        assert row.steps == (own["steps"] if start else None), row
+        assert row.steps == (stored["steps"] if start else None), row
         assert row.std_error == cell_std_error(cell, record), row
-        if f"{cell.column}_error" in own:
-            assert row.std_error == own[f"{cell.column}_error"], row
+        if f"{cell.column}_error" in stored:
+            assert row.std_error == stored[f"{cell.column}_error"], row
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""What `evaluate`, `audit` and `compare` say: runs that repeat to the digit, a number to quote, baselines, files that hold it all."""
+"""What `evaluate`, `audit` and `compare` say.
+
+Runs that repeat to the digit, a number to quote, baselines, and files that hold it all.
+"""
 
 import hashlib
 import html
@@ -38,7 +41,7 @@ IMAGE_ERROR = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
 
 
 @pytest.fixture(scope="module")
-def found():
+def evaluation():
     """An estimate that is trusted."""
     options = {"generator": seeded_generator(5), "progress": False, "steps": 160}
     return evaluate(SMALL, TEST, TRAIN, exact=False, **options)
@@ -99,7 +102,11 @@ DEEP = "compare dbn.safetensors m.npz --data t.npy"
 @pytest.mark.usefixtures("folder", "_estimated")
 @pytest.mark.parametrize("command", [COMMANDS["evaluate"], COMMANDS["compare"], DEEP])
 def test_a_run_by_the_clock_says_how_to_repeat_it(monkeypatch, command):
-    """On a machine of whatever speed: pilots draw from a generator of their own, and what is drawn before the chains start comes first."""
+    """On a machine of whatever speed.
+
+    Pilots draw from a generator of their own, and what is drawn before the chains start comes
+    first.
+    """
     DBN([random_rbm(8, 5, 8), random_rbm(5, 4, 9)]).save("dbn.safetensors")
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: (runs._choose(), 1.0)[1])
     first = stored(f"{command} --minutes 0.001 --seed 3")
@@ -111,26 +118,28 @@ def test_a_run_by_the_clock_says_how_to_repeat_it(monkeypatch, command):
         assert first["first"]["settings"]["posterior_draws"] == 100
 
 
-def test_usual_steps_of_parallel_tempering(found):
+def test_usual_steps_of_parallel_tempering(evaluation):
     """Half of (200 + 60 x 4) chains with 160 + 40 + 10 steps."""
-    assert found.effort.tempering_steps == 440 * 210 // 2
-    assert found.effort.minutes is None
-    assert found.tempering.chain_steps <= found.effort.tempering_steps
+    assert evaluation.effort.tempering_steps == 440 * 210 // 2
+    assert evaluation.effort.minutes is None
+    assert evaluation.tempering.chain_steps <= evaluation.effort.tempering_steps
 
 
 # ---- the line to quote
 
 
-def test_quote_of_an_estimate(found):
-    line = quote(found)
-    average = found.average
+def test_quote_of_an_estimate(evaluation):
+    line = quote(evaluation)
+    average = evaluation.average
     low, high = average.interval
     assert line.startswith(
-        f"To quote: {average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f} (parallel tempering, "
+        f"To quote: {average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f}"
+        " (parallel tempering, "
     )
+    last = evaluation.runs[-1].bracket
     for part in (
-        f"{found.tempering.chain_steps:,} chain-steps",
-        f"AIS {found.runs[-1].bracket.upper:.2f}, RAISE {found.runs[-1].bracket.lower.mean:.2f}",
+        f"{evaluation.tempering.chain_steps:,} chain-steps",
+        f"AIS {last.upper:.2f}, RAISE {last.lower.mean:.2f}",
         "K = 160",
         f"standard error over 60 images {average.image_std_error:.2f}",
         "start at the base rates of the training images",
@@ -140,28 +149,31 @@ def test_quote_of_an_estimate(found):
     ):
         assert part in line
     assert "\n" not in line
-    assert found.average.image_std_error == pytest.approx(IMAGE_ERROR, abs=1e-5)
-    assert f"(standard error over images {IMAGE_ERROR:.2f})" in describe(found)
-    best = found.runs[-1].bracket.lower
+    assert evaluation.average.image_std_error == pytest.approx(IMAGE_ERROR, abs=1e-5)
+    assert f"(standard error over images {IMAGE_ERROR:.2f})" in describe(evaluation)
+    best = evaluation.runs[-1].bracket.lower
     assert 0 < best.monte_carlo_std_error == best.test_set_std_error  # all 60 images are taken
     error = f"{best.test_set_std_error:.2f}"
     assert f"(standard error {error}: Monte Carlo {error}, choice of images 0.00)" in describe(
-        found
+        evaluation
     )
-    stored = as_dict(found)["estimates"][-1]
-    of_raise = stored["raise_interval_95"]
-    assert of_raise[0] < stored["raise"] < of_raise[1]
+    stored = as_dict(evaluation)["estimates"][-1]
+    raise_interval = stored["raise_interval_95"]
+    assert raise_interval[0] < stored["raise"] < raise_interval[1]
     assert stored["raise_monte_carlo_std_error"] == stored["raise_std_error"] > 0
     assert stored["raise_choice_std_error"] == 0
-    said = describe(found).splitlines()
-    [first] = [number for number, text in enumerate(said) if text.startswith("To quote: ")]
-    assert " ".join(text.strip() for text in said[first:]) == line
-    assert all(len(text) <= 80 for text in said[first:])
-    assert said[first].endswith(f"{low:.2f} to {high:.2f}")
-    assert as_dict(found)["quote"] == line
-    assert as_dict(found)["average"]["std_error_over_images"] == found.average.image_std_error
-    inputs = replace(found.inputs, binarization="images binarised once with seed 4")
-    used = quote(replace(found, seed=None, inputs=inputs))
+    lines = describe(evaluation).splitlines()
+    [first] = [number for number, text in enumerate(lines) if text.startswith("To quote: ")]
+    assert " ".join(text.strip() for text in lines[first:]) == line
+    assert all(len(text) <= 80 for text in lines[first:])
+    assert lines[first].endswith(f"{low:.2f} to {high:.2f}")
+    assert as_dict(evaluation)["quote"] == line
+    assert (
+        as_dict(evaluation)["average"]["std_error_over_images"]
+        == evaluation.average.image_std_error
+    )
+    inputs = replace(evaluation.inputs, binarization="images binarised once with seed 4")
+    used = quote(replace(evaluation, seed=None, inputs=inputs))
     assert "seed unknown" in used
     assert "images binarised once with seed 4" in used
 
@@ -171,8 +183,9 @@ def test_quote_of_an_exact_value():
     truth = (SMALL.log_unnormalized(TEST) - log_z(SMALL)).mean().item()
     assert f"(standard error over images {IMAGE_ERROR:.3f})" in describe(exact)
     assert quote(exact) == (
-        f"To quote: {truth:.2f} nats (exact, by enumeration; standard error over 60 images {IMAGE_ERROR:.2f}; "
-        f"images binary as given; {code_version()})"
+        f"To quote: {truth:.2f} nats (exact, by enumeration;"
+        f" standard error over 60 images {IMAGE_ERROR:.2f};"
+        f" images binary as given; {code_version()})"
     )
 
 
@@ -188,34 +201,41 @@ def test_seed_of_a_generator_that_was_used_before():
 
 @pytest.mark.parametrize(
     ("nats", "shown"),
-    [(0.15, "0.15"), (-0.15, "0.15"), (0.1501, "0.16"), (0.0, "0.01"), (0.001, "0.01"), (2, "2.00")],
-)  # fmt: skip
+    [
+        (0.15, "0.15"),
+        (-0.15, "0.15"),
+        (0.1501, "0.16"),
+        (0.0, "0.01"),
+        (0.001, "0.01"),
+        (2, "2.00"),
+    ],
+)
 def test_within_is_rounded_up(nats, shown):
     assert rounded_up(nats) == shown
 
 
-@pytest.mark.parametrize(("errors", "said"), [(-3, True), (-1, False), (3, False)])
-def test_a_crossing_is_mentioned_where_it_exceeds_its_error(found, errors, said):
-    best = found.runs[-1]
+@pytest.mark.parametrize(("errors", "is_mentioned"), [(-3, True), (-1, False), (3, False)])
+def test_a_crossing_is_mentioned_where_it_exceeds_its_error(evaluation, errors, is_mentioned):
+    best = evaluation.runs[-1]
     lower = best.bracket.lower.mean
     error = best.bracket.gap_std_error
     crossed = replace(best.bracket, upper=lower + errors * error)
-    runs = (*found.runs[:-1], replace(best, bracket=crossed))
-    text = describe(replace(found, runs=runs))
-    assert (f"AIS lies {rounded_up(errors * error)} below RAISE" in text) == said
+    runs = (*evaluation.runs[:-1], replace(best, bracket=crossed))
+    text = describe(replace(evaluation, runs=runs))
+    assert (f"AIS lies {rounded_up(errors * error)} below RAISE" in text) == is_mentioned
 
 
-def test_a_report_has_at_most_fifteen_lines_or_twenty(found):
-    assert len(describe(found).splitlines()) <= 15
+def test_a_report_has_at_most_fifteen_lines_or_twenty(evaluation):
+    assert len(describe(evaluation).splitlines()) <= 15
     doubts = tuple(f"Doubt {number}." for number in range(9))
     judgement = Judgement("open", tuple(Doubt("open", text, factor=3) for text in doubts))
-    doubted = replace(found, judgement=judgement)
+    doubted = replace(evaluation, judgement=judgement)
     assert "About 3 times as much time should settle this" in describe(doubted)
-    said = describe(doubted)
-    assert len(said.splitlines()) <= 20
-    assert "Doubt 2." in said
-    assert "Doubt 3." not in said
-    assert "and 6 more" in said
+    report = describe(doubted)
+    assert len(report.splitlines()) <= 20
+    assert "Doubt 2." in report
+    assert "Doubt 3." not in report
+    assert "and 6 more" in report
     assert as_dict(doubted)["findings"] == list(doubts)
 
 
@@ -234,7 +254,10 @@ def test_baselines():
         assert expected.source == source
         result = evaluate(SMALL, TEST, train)
         assert result.baselines == expected
-        assert f"For scale: uniform model -5.55, independent pixels with the base rates of the {source}" in describe(result)  # fmt: skip
+        assert (
+            "For scale: uniform model -5.55,"
+            f" independent pixels with the base rates of the {source}"
+        ) in describe(result)
         assert as_dict(result)["baselines"]["base_rates"] == expected.base_rates
 
 
@@ -279,31 +302,31 @@ def test_json_of_audit_and_compare(folder):
     assert set(compared["run"]["files"]) == {"model", "second", "data"}
     assert compared["std_error_over_images"] > 0
     evaluated = stored("evaluate m.npz --data t.npy")
-    for found in (audited, compared["run"], evaluated["run"]):
-        assert found["version"] == __version__
-        assert found["made_by"]["commit"] == evaluated["commit"] == repository_state()[0]
+    for record in (audited, compared["run"], evaluated["run"]):
+        assert record["version"] == __version__
+        assert record["made_by"]["commit"] == evaluated["commit"] == repository_state()[0]
     assert compared["first"]["baselines"] == compared["second"]["baselines"]
 
 
 @pytest.mark.parametrize(
-    ("option", "name", "value", "said"),
+    ("option", "name", "value", "description"),
     [
         ("--binarize 11", "binarize_seed", 11, "images binarised once with seed 11"),
         ("--threshold 0.5", "threshold", 0.5, "pixels on where above 0.5"),
     ],
 )
-def test_binarised_images_are_said(folder, option, name, value, said):
+def test_binarised_images_are_said(folder, option, name, value, description):
     np.save("grey.npy", np.load("t.npy") * 0.99)
     output, record = recorded(f"evaluate m.npz --data grey.npy {option}")
-    assert said in " ".join(output.split())
+    assert description in " ".join(output.split())
     assert record["run"][name] == value
     audited = stored(f"audit m.npz --data grey.npy --claimed-log-z 9 {option}")
     compared = stored(f"compare m.npz other.npz --data grey.npy {option}")
     # The other model is worse than independent pixels, so that there is nothing to quote.
     quotes = [record["quote"], audited["evaluation"]["quote"], compared["first"]["quote"]]
-    assert all(f"; {said}; " in line for line in quotes)
+    assert all(f"; {description}; " in line for line in quotes)
     for run_record in (record["run"], audited["run"], compared["run"]):
-        assert run_record["binarization"] == said
+        assert run_record["binarization"] == description
 
 
 # ---- printing
@@ -346,18 +369,18 @@ def test_results_print_themselves():
         assert "m.npz" in str(result).splitlines()[0]
 
 
-def test_a_model_that_is_no_file_is_printed_without_one(found):
-    report = printed(found)
+def test_a_model_that_is_no_file_is_printed_without_one(evaluation):
+    report = printed(evaluation)
     assert report[0].startswith("RBM with 8 visible and 5 hidden units, 60 test images")
     assert "images binary as given" in " ".join(report[-5:])
-    assert repr(found) == (
+    assert repr(evaluation) == (
         "<Evaluation: RBM with 8 visible and 5 hidden units, 60 test images, "
-        f"{found.average.mean:.2f} nats, trusted>"
+        f"{evaluation.average.mean:.2f} nats, trusted>"
     )
 
 
-def test_signs_of_html_in_a_report_are_text(found):
-    remark = replace(found, remarks=("<b> & co",))
+def test_signs_of_html_in_a_report_are_text(evaluation):
+    remark = replace(evaluation, remarks=("<b> & co",))
     assert "&lt;b&gt; &amp; co" in remark._repr_html_()
     assert "<b>" not in remark._repr_html_()
 
@@ -367,7 +390,8 @@ def test_what_was_not_used_of_the_files_is_said(folder):
     rows = np.load("t.npy").tolist()
     table = "\n".join(",".join(map(str, row)) for row in (list("abcdefgh"), *rows))
     (folder / "t.csv").write_text(table)
-    test, train = (read_images(name, "t.csv", 8) for name in ("data", "train"))
+    test = read_images("data", "t.csv", 8)
+    train = read_images("train", "t.csv", 8)
     archive = as_rbms(SMALL.tensors().values(), "IIRBM", log_z=9)
     (folder / "RBM.h5").write_bytes(archive)
     model = read_model("RBM.h5")
@@ -399,7 +423,7 @@ def test_what_was_not_used_of_the_files_is_said(folder):
     ],
 )
 def test_a_data_file_is_read_once(folder, monkeypatch, line):
-    """Also where the images alone tell which layer is visible, and where there are several models."""
+    """Also where only the images tell which layer is visible, and for several models."""
     square = {"W": np.eye(4, 6), "one": np.zeros(4), "two": np.zeros(6)}
     np.savez("square.npz", **square)
     np.savez("square2.npz", **square)
@@ -446,7 +470,7 @@ def test_test_images_from_the_training_set_are_said():
 def test_a_time_below_that_of_the_shortest_run_is_said_before_it_begins(
     monkeypatch, command, line, needed
 ):
-    """With a clock on which a step of AIS and RAISE takes ten seconds, and parallel tempering nearly nothing."""
+    """On this clock a step of AIS and RAISE takes ten seconds, and tempering nearly nothing."""
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -454,14 +478,14 @@ def test_a_time_below_that_of_the_shortest_run_is_said_before_it_begins(
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: 10.0)
     monkeypatch.setattr(AnnealingRuns, "_run", stop)
     for minutes, short in (("1", True), ("30", False)):
-        code, _, said = command(*line.split(), "--minutes", minutes)
+        code, _, message = command(*line.split(), "--minutes", minutes)
         assert code == 130
-        first, *rest = said.splitlines()
+        first, *rest = message.splitlines()
         assert (
             first.startswith(f"paperlib: minutes: the shortest run takes about {needed}") is short
         )
         assert len(rest) == short
-        assert "interrupted while waiting for the first" in said
+        assert "interrupted while waiting for the first" in message
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -470,12 +494,13 @@ def test_the_shortest_run_is_not_made_twice(monkeypatch):
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: 10.0)
     monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 5_000)
     made = []
-    run_up_to = AnnealingRuns.run_up_to
-    monkeypatch.setattr(
-        AnnealingRuns,
-        "run_up_to",
-        lambda runs, *given: (made.append(given[:2]), run_up_to(runs, *given))[1],
-    )
+    original = AnnealingRuns.run_up_to
+
+    def run_up_to(runs, *arguments):
+        made.append(arguments[:2])
+        return original(runs, *arguments)
+
+    monkeypatch.setattr(AnnealingRuns, "run_up_to", run_up_to)
     with pytest.warns(UserWarning, match="the shortest run takes about 7.0 minutes"):
         evaluate(SMALL, TEST, minutes=0.01)
     assert made == [(32, 5_000)]
@@ -484,8 +509,8 @@ def test_the_shortest_run_is_not_made_twice(monkeypatch):
 # ---- pictures
 
 
-def test_ticks_stand_at_the_k_that_were_used(found):
-    figure = plot(found)
+def test_ticks_stand_at_the_k_that_were_used(evaluation):
+    figure = plot(evaluation)
     left = figure.axes[0]
     assert list(left.get_xticks()) == [10, 40, 160]
     assert [label.get_text() for label in left.get_xticklabels()] == ["10", "40", "160"]
@@ -495,12 +520,12 @@ def test_ticks_stand_at_the_k_that_were_used(found):
     bars = left.containers[0]
     _, _, (lines,) = bars.lines
     ends = sorted(y for _, y in lines.get_segments()[-1])
-    assert ends == pytest.approx(sorted(found.runs[-1].bracket.upper_interval), abs=1e-6)
+    assert ends == pytest.approx(sorted(evaluation.runs[-1].bracket.upper_interval), abs=1e-6)
 
 
-def test_how_parallel_tempering_went_is_drawn(found):
-    tempering = found.tempering
-    _, _, growing, swaps = plot(found).axes
+def test_how_parallel_tempering_went_is_drawn(evaluation):
+    tempering = evaluation.tempering
+    _, _, growing, swaps = plot(evaluation).axes
     for container, blocks in zip(
         growing.containers, (tempering.batch_means, tempering.batch_means.flip(0)), strict=True
     ):
@@ -515,20 +540,22 @@ def test_how_parallel_tempering_went_is_drawn(found):
     assert swaps.get_xticklabels()[0].get_text() == "1"
 
 
-def test_json_has_log_z_at_every_temperature(found):
-    stored = as_dict(found)["ladder"]
+def test_json_has_log_z_at_every_temperature(evaluation):
+    stored = as_dict(evaluation)["ladder"]
     assert len(stored["betas"]) == len(stored["log_z_at_betas"]) == stored["rungs"]
     assert (stored["betas"][0], stored["betas"][-1]) == (0, 1)
     assert stored["log_z_at_betas"][-1] == stored["log_z"]
     assert len(stored["rejection_rates"]) == stored["rungs"] - 1
 
 
-def test_an_unknown_error_is_drawn_too(found):
-    best = found.runs[-1]
+def test_an_unknown_error_is_drawn_too(evaluation):
+    best = evaluation.runs[-1]
     bracket = replace(best.bracket, upper_interval=(best.bracket.upper - 1, np.inf))
-    unknown = replace(found, runs=(*found.runs[:-1], replace(best, bracket=bracket)))
+    unknown = replace(evaluation, runs=(*evaluation.runs[:-1], replace(best, bracket=bracket)))
     assert len(plot(unknown).axes) == 4
-    lost = replace(found, tempering=replace(found.tempering, std_error=np.inf, round_trips=1))
+    lost = replace(
+        evaluation, tempering=replace(evaluation.tempering, std_error=np.inf, round_trips=1)
+    )
     assert "(1 round trip at" in describe(lost)
     figure = plot(lost)
     assert [c.has_yerr for c in figure.axes[2].containers] == [False, False]
@@ -547,16 +574,19 @@ def test_an_exact_value_is_drawn_by_image(folder):
 
 
 def test_a_picture_does_not_depend_on_the_settings_of_the_user(folder):
-    """Neither on a backend that this Python lacks, as in a program that a notebook starts, nor on a style that needs LaTeX."""
+    """Neither on a backend that this Python lacks, nor on a style that needs LaTeX.
+
+    A program that a notebook starts has such a backend.
+    """
     # not in the present folder under the name that matplotlib looks for
     (folder / "style").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
     others = {
         "MPLBACKEND": "module://backend_of_another_kernel.inline",
         "MATPLOTLIBRC": str(folder / "style"),
     }
-    own = {name: value for name, value in os.environ.items() if name not in others}
+    plain = {name: value for name, value in os.environ.items() if name not in others}
     words = [sys.executable, "-m", "boltzmann_likelihood", "evaluate", "m.npz", "--data", "t.npy"]
-    for file, environment in (("plain.png", own), ("other.png", own | others)):
+    for file, environment in (("plain.png", plain), ("other.png", plain | others)):
         done = subprocess.run(
             [*words, "--plot", file], env=environment, capture_output=True, text=True, check=False
         )
@@ -568,9 +598,12 @@ def test_a_picture_does_not_depend_on_the_settings_of_the_user(folder):
 def test_what_is_no_backend_at_all_is_said_before_the_work():
     words = [sys.executable, "-m", "boltzmann_likelihood", "evaluate", "m.npz", "--data", "t.npy"]
     done = subprocess.run(
-        [*words, "--plot", "p.png"], env=os.environ | {"MPLBACKEND": "nonsense"}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [*words, "--plot", "p.png"],
+        env=os.environ | {"MPLBACKEND": "nonsense"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("paperlib: plot: expected MPLBACKEND to be a backend")
 
@@ -578,26 +611,26 @@ def test_what_is_no_backend_at_all_is_said_before_the_work():
 @pytest.mark.usefixtures("folder")
 def test_a_missing_matplotlib_is_said_before_the_work(monkeypatch, refusal):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said, output = refusal("evaluate m.npz --data t.npy --plot p.svg")
-    assert "matplotlib to be installed" in said
+    message, output = refusal("evaluate m.npz --data t.npy --plot p.svg")
+    assert "matplotlib to be installed" in message
     assert output == ""
 
 
 # ---- what an archive says of itself
 
 
-@pytest.mark.parametrize(("off", "said"), [(0.0, "consistent"), (5.0, "impossible")])
+@pytest.mark.parametrize(("off", "verdict"), [(0.0, "consistent"), (5.0, "impossible")])
 @pytest.mark.parametrize("kind", ["BBRBM", "IIRBM"])
-def test_stored_log_z_stands_beside(folder, kind, off, said):
+def test_stored_log_z_stands_beside(folder, kind, off, verdict):
     """Numbers are those of the file's own model, also where its units are spins."""
     truth = log_z(SMALL) if kind == "BBRBM" else log_z_of_spins(SMALL)
     archive = as_rbms(SMALL.tensors().values(), kind, log_z=truth + off)
     (folder / "RBM.h5").write_bytes(archive)
     output, record = recorded("evaluate RBM.h5 --data t.npy")
-    told = f"ln Z that the file stores: {truth + off:.2f}; the exact one is {truth:.2f}."
-    assert told in output
-    assert f"It is off by {off:+.2f}. Verdict on it: {said}." in output
-    assert record["stored_log_z"]["verdict"] == said
+    sentence = f"ln Z that the file stores: {truth + off:.2f}; the exact one is {truth:.2f}."
+    assert sentence in output
+    assert f"It is off by {off:+.2f}. Verdict on it: {verdict}." in output
+    assert record["stored_log_z"]["verdict"] == verdict
     assert record["stored_log_z"]["claimed_log_z"] == pytest.approx(truth + off)
     assert record["stored_log_z"]["interval"] == pytest.approx([truth, truth], abs=1e-6)
 

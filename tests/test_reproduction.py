@@ -1,4 +1,4 @@
-"""Records, tables, the runner and the command: what is written, when, and what is said when something fails."""
+"""Records, tables, the runner and the command: what is written, when, and said on a failure."""
 
 import ast
 import errno
@@ -185,14 +185,14 @@ def table_of(columns, *rows, **options):
 
 
 def test_tables_are_markdown_with_units_and_proper_signs():
-    given = {"a": {"label": "x", "unit": "nats"}}, {"a": -1.234}, {"a": [-math.inf, 1]}
-    *table, empty, source = repr(table_of(*given)).splitlines()
+    contents = {"a": {"label": "x", "unit": "nats"}}, {"a": -1.234}, {"a": [-math.inf, 1]}
+    *table, empty, source = repr(table_of(*contents)).splitlines()
     assert table == ["| x (nats) |", "| --- |", "| −1.23 |", "| (−∞, 1) |"]
     # Without the empty line the source would be a row of the table.
     assert empty == ""
     assert "[figures/digits/n.json](../figures/digits/n.json)" in source
     assert "`paperlib reproduce --only 05`" in source
-    assert table_of(*given, labels={"a": "y"}).heading == ["y (nats)"]
+    assert table_of(*contents, labels={"a": "y"}).heading == ["y (nats)"]
 
 
 def test_tables_with_significant_digits_leave_settings_and_counts_as_they_are():
@@ -293,15 +293,15 @@ def test_a_chapter_has_its_pictures_whatever_backend_the_user_has_chosen(checkou
 def test_a_chapter_without_its_pictures_is_neither_executed_nor_stored(checkout, source):
     chapter = checkout / "book" / "01-one.ipynb"
     with_figure(chapter, source)
-    told = "01-one: expected a picture of fig-01-line among the outputs, got none"
-    with pytest.raises(ReproductionError, match=told):
+    message = "01-one: expected a picture of fig-01-line among the outputs, got none"
+    with pytest.raises(ReproductionError, match=message):
         runner.execute_chapter(chapter, "digits")
     assert not runner.executed_path(chapter, "digits").exists()
     # a cell that says why has been executed, but is not stored in place of a picture
     with_figure(chapter, "print('there is nothing to draw')")
     before = chapter.read_bytes()
     runner.execute_chapter(chapter, "digits")
-    with pytest.raises(ReproductionError, match=f"{told}; nothing of it is stored"):
+    with pytest.raises(ReproductionError, match=f"{message}; nothing of it is stored"):
         runner.refresh_stored_outputs([chapter])
     assert chapter.read_bytes() == before
 
@@ -392,12 +392,12 @@ def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch
     small = get_profile("digits")
     assert (on_gpu.device, small.device) == ("cuda", "cpu")
     # a machine that tests run on may have no GPU: what is asked for reaches the estimators
-    asked = []
-    monkeypatch.setattr(profiles, "kept", lambda run, *given: asked.append(run.device))
+    devices = []
+    monkeypatch.setattr(profiles, "kept", lambda run, *arguments: devices.append(run.device))
     path = BaseRatePath(RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)))
     on_gpu.ais(path, [0, 1], 1, 1)
     on_gpu.raise_log_prob(path, torch.zeros(1, 3), [0, 1], 1, 1)
-    assert [device.type for device in asked] == ["cuda", "cuda"]
+    assert [device.type for device in devices] == ["cuda", "cuda"]
     monkeypatch.setattr(
         records, "binary_images", lambda name: SimpleNamespace(grey=SimpleNamespace(checksum=""))
     )
@@ -411,7 +411,7 @@ def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch
 
 
 class Shelf:
-    """Chapters without content, `name: names of those that it reads`, and a runner that only notes what it starts."""
+    """Chapters without content, `name: names it reads`, and a runner that notes what it starts."""
 
     def __init__(self, folder, monkeypatch, books):
         self.log = []
@@ -532,20 +532,23 @@ KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
 KILLED_LATER = "import os; get_ipython().events.register('post_run_cell', lambda _: os._exit(9))"
 # The cells of a chapter, and what is said of the first of them.
 ENDS = {
-    "a cell fails": (["raise RuntimeError('no luck')", "print('never')"], "failed with RuntimeError: no luck"),
+    "a cell fails": (
+        ["raise RuntimeError('no luck')", "print('never')"],
+        "failed with RuntimeError: no luck",
+    ),
     "a cell is killed": ([KILLED, "print('never')"], "was running when the kernel"),
     "the last cell is killed": ([KILLED], "was running when the kernel"),
     "killed after the last answer": ([KILLED_LATER], "was running when the kernel"),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("sources", "said"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize(("sources", "message"), ENDS.values(), ids=ENDS)
 def test_cell_that_fails_or_kills_its_kernel_is_named_and_earlier_output_kept(
-    checkout, earlier, sources, said
+    checkout, earlier, sources, message
 ):
     chapter = checkout / "book" / "01-one.ipynb"
     nbformat.write(notebook("x = 1", *sources), chapter)
-    with pytest.raises(ReproductionError, match=rf"01-one: cell \d+ {said}") as caught:
+    with pytest.raises(ReproductionError, match=rf"01-one: cell \d+ {message}") as caught:
         runner.execute_chapter(chapter, "digits")
     assert f"the cell begins: {sources[0]}" in str(caught.value)
     assert earlier.read_text() == "what was there"
@@ -562,7 +565,7 @@ def test_chapter_whose_process_is_killed_counts_as_failed():
 
 
 def test_kernel_is_of_this_interpreter_and_its_sockets_are_in_a_short_folder(checkout, monkeypatch):
-    """Whatever is called python3, and however long the path is in which temporary files are to lie."""
+    """Whatever is called python3, and however long the path of temporary files is."""
     long = checkout / ("project-scratch-" * 5)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
@@ -592,7 +595,7 @@ def test_what_cannot_be_written_is_one_sentence_and_earlier_output_kept(
 ):
     chapter = checkout / "book" / "01-one.ipynb"
 
-    def refuse(*given, **options):
+    def refuse(*arguments, **options):
         raise OSError(code, os.strerror(code), str(earlier))
 
     monkeypatch.setattr(moment, refuse)
@@ -622,7 +625,7 @@ def test_a_copy_with_parameters_of_its_own_is_not_published(checkout, command, u
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("chains=3", "set: expected parameters of 01-one (profile, seed, rate, most), got chains"),
         ("profile='paper'", "set: expected --profile paper, got --set profile=..."),
@@ -635,18 +638,18 @@ def test_a_copy_with_parameters_of_its_own_is_not_published(checkout, command, u
         ("most=3", None),
     ],
 )
-def test_parameters_are_of_the_chapters_kind(checkout, setting, said):
+def test_parameters_are_of_the_chapters_kind(checkout, setting, message):
     chapter = checkout / "book" / "01-one.ipynb"
-    own = 'profile = "digits"\nseed = 1_000  # a comment\nrate = 0.5\nmost = None'
-    nbformat.write(notebook(parameters=own), chapter)
+    cell = 'profile = "digits"\nseed = 1_000  # a comment\nrate = 0.5\nmost = None'
+    nbformat.write(notebook(parameters=cell), chapter)
     name, _, value = setting.partition("=")
     parameters = {name: ast.literal_eval(value)}
-    if said is None:
+    if message is None:
         runner.check_parameters(chapter, parameters)
         return
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         runner.execute_chapters([chapter], "digits", parameters, report=pytest.fail)
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         runner.execute_chapter(chapter, "digits", parameters)
     assert not (checkout / "_build").exists()
 
@@ -672,6 +675,7 @@ def test_checkout_with_an_accent_where_ascii_is_forced(tmp_path):
         env=os.environ | ascii_only | {"PYTHONIOENCODING": "utf-8:backslashreplace"},
         capture_output=True,
         text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     copy = root / "_build" / "executed" / "digits" / "01-one.ipynb"

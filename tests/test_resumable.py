@@ -1,4 +1,7 @@
-"""What holds for every computation with a checkpoint: it resumes to the same bits, wherever it was interrupted, and takes no state of other work."""
+"""What holds for every computation with a checkpoint: it resumes to the same bits.
+
+Wherever it was interrupted; and it takes no state of other work.
+"""
 
 import os
 import re
@@ -38,7 +41,10 @@ MORE = {"initial": random_rbm(6, 3, 2), "layers_below": [random_rbm(6, 6, 1)]}
 
 @dataclass(frozen=True)
 class Kind:
-    """A computation with a checkpoint: `run` with these arguments takes steps by calling `step`, and writes so many `states`."""
+    """A computation with a checkpoint.
+
+    `run` with these arguments takes steps by calling `step`, and writes so many `states`.
+    """
 
     run: Callable[..., Any]
     arguments: Mapping[str, Any]
@@ -63,9 +69,9 @@ def training(function, recipe, step, others=None, **arguments):
         "data": {"train": DATA.roll(1, 1)},
         "recipe": {"recipe": replace(recipe, learning_rate=0.3)},
     }
-    given = {"train": DATA, "recipe": recipe, "progress": False, **arguments}
+    options = {"train": DATA, "recipe": recipe, "progress": False, **arguments}
     # one before the first epoch, and one after each
-    return Kind(partial(train, function), given, (step, "_update"), 5, others)
+    return Kind(partial(train, function), options, (step, "_update"), 5, others)
 
 
 def temper(seed=3, **arguments):

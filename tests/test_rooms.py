@@ -1,4 +1,4 @@
-"""Rooms: a module imports only from its own room and from those before it; fast code stands behind one door."""
+"""Rooms: a module imports only from its own and those before it; fast code has one door."""
 
 import ast
 import subprocess
@@ -11,10 +11,9 @@ import boltzmann_companion
 import boltzmann_likelihood
 import paperlib
 
-LIBRARY, TOOL, COMPANION = (
-    Path(package.__file__).parent
-    for package in (paperlib, boltzmann_likelihood, boltzmann_companion)
-)
+LIBRARY = Path(paperlib.__file__).parent
+TOOL = Path(boltzmann_likelihood.__file__).parent
+COMPANION = Path(boltzmann_companion.__file__).parent
 # In the order in which they may import each other; `architecture` in the book draws it. Above the
 # library stands the tool, and above both the companion: installed or not, nothing below may import
 # them, inside a function either.
@@ -53,7 +52,7 @@ BEHIND_THE_DOOR = {"numba", "llvmlite", "triton"}
 
 
 def imported(path):
-    """Every module that a file imports, at its top or inside of a function, and whether for types only."""
+    """Every module that a file imports, at its top or in a function, and whether for types only."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -80,8 +80,8 @@ class Alike:
             torch.cat([signs * (visible_bias + weights @ flips), half]),
             torch.cat([signs * (hidden_bias + flips @ weights), half]),
         )
-        of_pair = torch.tensor([0.0, -LARGEST / 2, -LARGEST / 2, 0.0]).double()
-        self.log_z = (self.log_masses.logsumexp(0) - constant + of_pair.logsumexp(0)).item()
+        pair_masses = torch.tensor([0.0, -LARGEST / 2, -LARGEST / 2, 0.0]).double()
+        self.log_z = (self.log_masses.logsumexp(0) - constant + pair_masses.logsumexp(0)).item()
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         chosen = torch.multinomial(self.log_masses.softmax(0), num_draws, True, generator=generator)
@@ -102,16 +102,15 @@ def test_weights_that_are_rounded_alike_walk_in_float64(kind, flipped):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_trusted_is_right(kind, seed):
-    # Rounded, the phase with many units on has next to nothing of its mass: ln Z is too low by ln
-    # 2.
+    # Rounded, the phase with many units on has hardly any mass: ln Z is too low by ln 2.
     model = Alike(KINDS[kind], flipped=seed == 4)
     generator = seeded_generator(seed)
     images = model.draw(600, generator)
-    found = evaluate(
+    evaluation = evaluate(
         model.rbm, images[:300], images[300:], steps=60, generator=generator, progress=False
     )
-    assert found.word != "trusted" or abs(found.known_log_z[0] - model.log_z) < 0.5
-    [remark] = [remark for remark in found.remarks if "float64" in remark]
+    assert evaluation.word != "trusted" or abs(evaluation.known_log_z[0] - model.log_z) < 0.5
+    [remark] = [remark for remark in evaluation.remarks if "float64" in remark]
     assert remark.startswith("Rounding to the 16 bits of fast products")
 
 

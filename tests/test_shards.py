@@ -1,4 +1,7 @@
-"""AIS, RAISE and ln p* in shards: the truth, on the right device, and stored shards are found; `test_store` has the rest."""
+"""AIS, RAISE and ln p* in shards: the truth, on the right device; stored ones are found.
+
+`test_store` has the rest.
+"""
 
 import math
 import subprocess
@@ -57,11 +60,11 @@ def test_stored_shards_are_found(tmp_path, monkeypatch):
     """
     # as `make shards` does it
     subprocess.run(["tar", "-xJf", STORED / "chapter-10.tar.xz", "-C", tmp_path], check=True)
-    monkeypatch.setattr(store, "_computed", lambda *given: pytest.fail("a shard is missing"))
+    monkeypatch.setattr(store, "_computed", lambda *arguments: pytest.fail("a shard is missing"))
     path = DBMPath(load_model("mnist-dbm", torch.float32))
     betas = uniform_betas(10_000)
-    found = run(tmp_path / "shards", path, chains=5_000, seed=3_014, betas=betas)
-    assert len(found.log_weights) == 5_000
+    stored = run(tmp_path / "shards", path, chains=5_000, seed=3_014, betas=betas)
+    assert len(stored.log_weights) == 5_000
 
 
 def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp_path, monkeypatch):
@@ -72,7 +75,12 @@ def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp
             module, "require_device", lambda name, device, present=True: torch.device(device)
         )
     monkeypatch.setattr(shards, "seeded_generator", lambda seed, device: seeded_generator(seed))
-    monkeypatch.setattr(BaseRatePath, "to", lambda path, device: moved.append(str(device)) or path)
+
+    def to(path, device):
+        moved.append(str(device))
+        return path
+
+    monkeypatch.setattr(BaseRatePath, "to", to)
     on_gpu = run(tmp_path, chains=5_100, device="cuda")
     assert (moved, len(list(tmp_path.iterdir()))) == (["cuda"] * 2, 2)
     assert torch.equal(
@@ -108,7 +116,7 @@ def test_reverse_shards_agree_with_raise(tmp_path):
     ids=["DBM", "DBN"],
 )
 def test_mean_of_deep_models_is_the_enumerated_one(monkeypatch, model):
-    """40 runs: the mean of p* over its exact value is 1 within 5 standard errors, for the sum over all vectors."""
+    """40 runs: for the sum over all vectors, mean p* / exact is 1 within 5 standard errors."""
     monkeypatch.setattr(log_probability_store, "_IMAGES_PER_SHARD", 5)
     v = all_states(4)
     truth = model.exact_log_unnormalized(v)

@@ -1,4 +1,7 @@
-"""Annealing with resampling: schedules, coverage, ancestors, warnings; `test_extending` compares it with enumeration and with AIS."""
+"""Annealing with resampling: schedules, coverage, ancestors, warnings.
+
+`test_extending` compares it with enumeration and with AIS.
+"""
 
 import math
 from itertools import pairwise
@@ -87,7 +90,7 @@ def test_the_standard_error_is_that_of_a_mean_of_log_normal_numbers():
 
 
 class Names(AnnealingPath[torch.Tensor]):
-    """Chains that never move and are named by numbers; afterwards `seen` has those of the last step."""
+    """Chains that never move and are named by numbers; `seen` gets those of the last step."""
 
     def sample_start(self, num_chains, generator):
         return torch.arange(num_chains, dtype=torch.float64)
@@ -101,7 +104,10 @@ class Names(AnnealingPath[torch.Tensor]):
 
 
 def test_populations_keep_to_themselves():
-    """Those at the end are of their own population, and with equal weights each counts as often as its ancestor has descendants."""
+    """Those at the end are of their own population.
+
+    With equal weights each counts as often as its ancestor has descendants.
+    """
     path = Names()
     estimate = annealed_smc(path, uniform_betas(5), 10, 6, seeded_generator(20), threshold=1)
     names = path.seen.view(6, 10)
@@ -132,7 +138,10 @@ def test_a_population_with_weights_that_are_even_enough_goes_on_as_it_is():
 
 
 class OneSided(AnnealingPath[torch.Tensor]):
-    """Cauchy draws that stay where they are, and ln f_beta(x) = -beta ((x - centre) / 0.5)^2 / 2: no ratio is above 0."""
+    """Cauchy draws that stay, and ln f_beta(x) = -beta ((x - centre) / 0.5)^2 / 2.
+
+    No ratio is above 0.
+    """
 
     def __init__(self, centre):
         self.centre = centre
@@ -150,7 +159,7 @@ class OneSided(AnnealingPath[torch.Tensor]):
 
 @pytest.mark.parametrize("path", [PATH, OneSided(2), OneSided(-2)], ids=["RBM", "right", "left"])
 def test_the_pilot_takes_steps_of_the_set_size(path):
-    """Its first steps again, with the same draws, and the fraction at each computed from ln f itself."""
+    """Its first steps again, with the same draws, and the fraction at each by ln f itself."""
     pilot = pilot_schedule(path, 2_000, seeded_generator(10), fraction=0.85, threshold=0)
     generator = seeded_generator(10)
     state = path.sample_start(2_000, generator)

@@ -1,4 +1,4 @@
-"""States in every form that users have: bytes from `binarize`, booleans, numpy arrays, lists, another floating-point type."""
+"""States in every form that users have: bytes, booleans, arrays, lists, other float types."""
 
 import numpy as np
 import pytest
@@ -200,8 +200,8 @@ def test_a_bracket_takes_numbers_of_vectors_in_any_form(form):
     below = raise_log_prob(path, V[chosen], betas, 4, seed())
     log_p = RBM.log_unnormalized(V)
     expected = bracket(log_p, chosen, above, below)
-    found = bracket(log_p.numpy(), FORMS[form](chosen), above, below)
-    assert torch.equal(found.vector_gaps, expected.vector_gaps)
+    ends = bracket(log_p.numpy(), FORMS[form](chosen), above, below)
+    assert torch.equal(ends.vector_gaps, expected.vector_gaps)
     for wrong in (chosen.double(), torch.tensor([True, False, True])):
         with pytest.raises(InputError, match=r"^chosen: expected whole numbers"):
             bracket(log_p, wrong, above, below)

@@ -1,4 +1,7 @@
-"""What holds for everything that is kept: computed once, whatever interrupts it, never mistaken for other work, and found by its old name."""
+"""What holds for everything that is kept: computed once, whatever interrupts it.
+
+Never mistaken for other work, and found by its old name.
+"""
 
 import json
 import pickle
@@ -68,10 +71,13 @@ def images(count):
 
 @dataclass(frozen=True)
 class Kind:
-    """A computation that is kept: `run` of a folder and `given`, which calls `inner` for each of its `parts`."""
+    """A computation that is kept: `run` of a folder and `arguments`.
+
+    It calls `inner` for each of its `parts`.
+    """
 
     run: Callable[..., Any]
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     inner: str
     parts: int
     # each makes other work of it
@@ -81,44 +87,44 @@ class Kind:
     added: int = 0
 
     def __call__(self, folder, **changes):
-        return self.run(folder=folder, **self.given | changes)
+        return self.run(folder=folder, **self.arguments | changes)
 
 
-def anneal(folder, executor=None, **given):
-    found = kept(ais_run(**given), folder, False, executor)
-    return found.log_weights, found.final_states
+def anneal(folder, executor=None, **arguments):
+    estimate = kept(ais_run(**arguments), folder, False, executor)
+    return estimate.log_weights, estimate.final_states
 
 
-def raise_log_weights(folder, executor=None, **given):
-    return (kept(raise_run(**given), folder, False, executor).log_weights,)
+def raise_log_weights(folder, executor=None, **arguments):
+    return (kept(raise_run(**arguments), folder, False, executor).log_weights,)
 
 
-def csl_log_means(folder, executor=None, **given):
-    return (kept(csl_run(**given), folder, False, executor).log_means,)
+def csl_log_means(folder, executor=None, **arguments):
+    return (kept(csl_run(**arguments), folder, False, executor).log_means,)
 
 
-def log_unnormalized(folder, executor=None, **given):
-    return (kept(log_unnormalized_run(**given), folder, False, executor),)
+def log_unnormalized(folder, executor=None, **arguments):
+    return (kept(log_unnormalized_run(**arguments), folder, False, executor),)
 
 
 def without_clocks(rows):
     return [{k: v for k, v in row.items() if k not in ("seconds", "made_by")} for row in rows]
 
 
-def tempering(**given):
-    return without_clocks(tempering_runs.repeated_runs(progress=False, **given))
+def tempering(**arguments):
+    return without_clocks(tempering_runs.repeated_runs(progress=False, **arguments))
 
 
-def study(folder, **given):
-    return without_clocks(estimator_study.run_study(folder=folder, progress=False, **given))
+def study(folder, **arguments):
+    return without_clocks(estimator_study.run_study(folder=folder, progress=False, **arguments))
 
 
-def evaluations(**given):
-    return evaluate_study.study(progress=False, **given)
+def evaluations(**arguments):
+    return evaluate_study.study(progress=False, **arguments)
 
 
-def full_size(folder, **given):
-    rows = evaluate_study.full_size_study(folder=folder, progress=False, **given)
+def full_size(folder, **arguments):
+    rows = evaluate_study.full_size_study(folder=folder, progress=False, **arguments)
     return without_clocks(rows)
 
 
@@ -325,11 +331,11 @@ def test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice(
 def test_other_work_has_other_files(tmp_path, name):
     kind = KINDS[name]
     kind(tmp_path)
-    own = len(names(tmp_path))
+    count = len(names(tmp_path))
     seen = {file: (tmp_path / file).read_bytes() for file in names(tmp_path)}
     for number, change in enumerate(kind.changes):
         kind(tmp_path, **change)
-        assert len(names(tmp_path)) == own * (2 + number), change
+        assert len(names(tmp_path)) == count * (2 + number), change
     assert all((tmp_path / file).read_bytes() == content for file, content in seen.items())
 
 
@@ -369,12 +375,12 @@ def test_a_damaged_file_is_said(tmp_path, name):
 
 @pytest.mark.parametrize("name", RUNS | STUDIES)
 def test_a_file_of_other_work_is_not_believed(tmp_path, name):
-    """A result says what it is the result of; older files, which do not, are believed by their names."""
+    """A result says what it is the result of; older files are believed by their names."""
     kind = KINDS[name]
-    found = kind(tmp_path / "own")
+    result = kind(tmp_path / "own")
     kind(tmp_path / "other", **kind.changes[0])
-    for own, other in zip(names(tmp_path / "own"), names(tmp_path / "other"), strict=True):
-        file = tmp_path / "own" / own
+    for name_here, other in zip(names(tmp_path / "own"), names(tmp_path / "other"), strict=True):
+        file = tmp_path / "own" / name_here
         kept_there = (tmp_path / "other" / other).read_text()
         whole = file.read_text()
         for not_ours in (kept_there, "[1]"):
@@ -384,7 +390,7 @@ def test_a_file_of_other_work_is_not_believed(tmp_path, name):
         older = json.loads(whole)
         del older["identity"]
         storage.write_json(file, older)
-    assert same(kind(tmp_path / "own"), found)
+    assert same(kind(tmp_path / "own"), result)
 
 
 def test_what_does_not_describe_itself_is_no_identity(tmp_path):
@@ -415,8 +421,8 @@ NAMES = {
 def test_names_stay(tmp_path, name):
     kind = KINDS[name]
     kind(tmp_path)
-    found = names(tmp_path)
-    assert storage.sha256(" ".join(found).encode())[:16] == NAMES[name], found
+    files = names(tmp_path)
+    assert storage.sha256(" ".join(files).encode())[:16] == NAMES[name], files
 
 
 # ---- what is stored in data/shards; `test_long_runs` has the shards of chapters 8 and 10
@@ -424,21 +430,21 @@ def test_names_stay(tmp_path, name):
 
 def archived(*names):
     """The files in these archives, as they lie in the cache."""
-    found = set()
+    files = set()
     for name in names:
         with tarfile.open(ARCHIVES / f"{name}.tar.xz") as packed:
-            found |= {member.name for member in packed if member.isfile()}
-    return found
+            files |= {member.name for member in packed if member.isfile()}
+    return files
 
 
 def test_training_paths_of_chapter_15_have_their_names(monkeypatch, tmp_path):
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path))
-    asked = {
+    files = {
         str(training_paths.path_file(row, seed).relative_to(tmp_path))
         for row in training_paths.ROWS.keys() - {"tiny"}
         for seed in range(2 if row == "cd25-500" else 10)
     }
-    assert asked == archived("training-paths")
+    assert files == archived("training-paths")
 
 
 def test_runs_of_chapter_16_have_their_names():
@@ -446,13 +452,13 @@ def test_runs_of_chapter_16_have_their_names():
         path = BaseRatePath(load_authors_rbm(), load_mnist_2008().base_rate_bias())
     except InputError as error:
         pytest.skip(str(error))
-    asked = {
+    files = {
         f"tempering-runs/{store.name_of(tempering_runs._identity(estimator, path, steps, seed))}"
         for estimator in tempering_runs.ESTIMATORS
         for steps, repeats in ((10_000, 50), (100_000, 100), (1_000_000, 20))
         for seed in range(2_108, 2_108 + repeats)
     }
-    assert asked <= archived("chapter-16")
+    assert files <= archived("chapter-16")
 
 
 def test_outcomes_of_chapter_17_have_their_names():
@@ -462,19 +468,19 @@ def test_outcomes_of_chapter_17_have_their_names():
     for file in known_models._PLANTED:
         rbm, log_z, _, _ = read_planted(folder / f"{file}.npz")
         model = KnownModel(file, "planted", rbm, log_z, torch.zeros(rbm.num_visible))
-        asked = {
+        files = {
             f"estimator-study/{DRAWS}/{estimator_study.outcome_file(model, budget, seed)}"
             for budget in (10_000, 100_000)
             for seed in range(2_008, 2_108)
         }
-        assert asked <= stored
+        assert files <= stored
 
 
 # ---- executors
 
 
 class Backwards(Executor):
-    """Pickles what it is given, as other processes would get it; when so many tasks wait, it computes them, the last one first."""
+    """Pickles what it gets, as for other processes; computes so many waiting tasks, last first."""
 
     def __init__(self, count):
         self.count = count
@@ -585,18 +591,18 @@ def test_a_file_of_json_holds_what_computed_it(tmp_path):
     def once():
         return remembered(tmp_path, ["one"], lambda: {"log_z": -torch.inf, "pair": (1, 2)})
 
-    found = once()
-    assert set(found) == {"log_z", "pair", "seconds"}
+    result = once()
+    assert set(result) == {"log_z", "pair", "seconds"}
     [file] = tmp_path.iterdir()
     stored = json.loads(file.read_text())
     assert stored.pop("made_by")["draws"] == store.DRAWS
     assert stored.pop("identity") == ["one"]
-    assert stored == found | {"pair": [1, 2]}
+    assert stored == result | {"pair": [1, 2]}
     # those of earlier versions name no device, or hold nothing but the result
     for older in ({"seconds": 2.5, "made_by": {"processor": "x", "instructions": "y"}}, {}):
         storage.write_json(file, {"log_z": 1.5} | older)
-        found = once()
-        assert found == {"log_z": 1.5} | {k: older[k] for k in older if k == "seconds"}
+        result = once()
+        assert result == {"log_z": 1.5} | {k: older[k] for k in older if k == "seconds"}
         assert shards_used()[-1].seconds == older.get("seconds")
         assert shards_used()[-1].processor == ("x, y" if older else None)
     # nothing is kept without a folder, and so nothing is said of it

@@ -1,4 +1,4 @@
-"""The study of `evaluate` on models with a known answer: is the answer right, and does the count say what happened?"""
+"""The study of `evaluate` on models of known answer: is it right, and is the count right?"""
 
 import json
 import math
@@ -79,13 +79,13 @@ def test_a_uniform_start_knows_nothing_of_the_images():
     rbm, _ = CASES[0].make()
     train, test = study_images(CASES[0].data)
     options = {"steps": 32, "tempering_steps": 5_000, "exact": False, "progress": False}
-    found = evaluate(rbm, test, generator=seeded_generator(1), uniform_start=True, **options)
-    assert found.exact is None
+    evaluation = evaluate(rbm, test, generator=seeded_generator(1), uniform_start=True, **options)
+    assert evaluation.exact is None
     expected = ais(
         BaseRatePath(rbm.to(dtype=torch.float32)), uniform_betas(2), 200, seeded_generator(1)
     )
-    assert torch.equal(found.runs[0].ais.log_weights, expected.log_weights)
-    assert found.start == "the uniform distribution"
+    assert torch.equal(evaluation.runs[0].ais.log_weights, expected.log_weights)
+    assert evaluation.start == "the uniform distribution"
     known = evaluate(rbm, test, train, generator=seeded_generator(1), **options)
     assert known.start == "base rates of the training images"
     assert not torch.equal(known.runs[0].ais.log_weights, expected.log_weights)

@@ -1,4 +1,4 @@
-"""Every suggestion under "What to try" names something that the chapter has; `make try` runs them all."""
+"""Every suggestion under "What to try" names something in its chapter; `make try` runs them."""
 
 import ast
 import doctest
@@ -24,20 +24,20 @@ def test_chapters_that_compute_suggest_something(path):
 
 @EACH_NOTEBOOK
 def test_every_item_is_a_setting_a_change_of_code_or_a_question(path):
-    of_code = [edit["says"] for edit in edits().get(path.stem, [])]
+    edited = [edit["says"] for edit in edits().get(path.stem, [])]
     for bullet in bullets(path):
-        assert settings_of(bullet) or any(bullet.startswith(says) for says in of_code), bullet
-    for says in of_code:
+        assert settings_of(bullet) or any(bullet.startswith(says) for says in edited), bullet
+    for says in edited:
         assert any(bullet.startswith(says) for bullet in bullets(path)), says
 
 
 @pytest.mark.parametrize("suggestion", SUGGESTIONS, ids=lambda suggestion: suggestion.name)
 def test_suggestion_changes_something_that_is_there(suggestion):
     (path,) = [path for path in NOTEBOOKS if path.stem == suggestion.chapter]
-    given = parameters_of(path)
+    parameters = parameters_of(path)
     for name, value in suggestion.parameters.items():
-        assert name in given
-        assert value != given[name]
+        assert name in parameters
+        assert value != parameters[name]
     for cell in changed(suggestion).cells:
         if cell.cell_type == "code":
             ast.parse(cell.source)

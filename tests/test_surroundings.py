@@ -1,4 +1,7 @@
-"""What surrounds a run changes no number and loses nothing: autocast, default devices, gradients, shared tensors, git, signals, caches."""
+"""What surrounds a run changes no number and loses nothing.
+
+Autocast, default devices, gradients, shared tensors, git, signals and caches.
+"""
 
 import copy
 import os
@@ -30,7 +33,9 @@ from paperlib.models import DBM, DBN, RBM, BernoulliMixture
 from paperlib.numerics import seeded_generator
 
 NUMBERS = np.random.default_rng(0)
-W, B, A = (NUMBERS.normal(0, 0.3, shape).astype("f") for shape in ((40, 30), 40, 30))
+W = NUMBERS.normal(0, 0.3, (40, 30)).astype("f")
+B = NUMBERS.normal(0, 0.3, 40).astype("f")
+A = NUMBERS.normal(0, 0.3, 30).astype("f")
 ROWS = NUMBERS.integers(0, 2, (20, 40))
 
 
@@ -62,20 +67,32 @@ BETAS = uniform_betas(40)
 OUTCOMES = {
     "log_unnormalized": lambda wrap, _: model(wrap).log_unnormalized(ROWS),
     "dbn": deep,
-    "dbm": lambda wrap, _: DBM(wrap(W), wrap(W.T.copy()), *map(wrap, (B, A, B))).log_unnormalized_bound(ROWS),
+    "dbm": lambda wrap, _: DBM(
+        wrap(W), wrap(W.T.copy()), *map(wrap, (B, A, B))
+    ).log_unnormalized_bound(ROWS),
     "mixture": lambda wrap, _: BernoulliMixture(wrap(W.T.copy()), wrap(A)).log_prob(ROWS),
     "binarized": lambda *_: binarize(np.full((3, 40), 0.3), 1),
-    "trained": lambda *_: train_rbm(ROWS, ContrastiveDivergence(6, 2), 1, progress=False)[0].weights,
+    "trained": lambda *_: (
+        train_rbm(ROWS, ContrastiveDivergence(6, 2), 1, progress=False)[0].weights
+    ),
     "mean field": lambda wrap, _: mean_field_bias(model(wrap)),
     "walk": lambda wrap, seed: walked(BaseRatePath(model(wrap)), seed),
     "exact": lambda wrap, _: exact_log_z(model(wrap, 6)),
     "ais": lambda wrap, seed: ais(BaseRatePath(model(wrap)), BETAS, 20, seed).log_weights,
-    "raise": lambda wrap, seed: raise_log_prob(BaseRatePath(model(wrap)), ROWS, BETAS, 4, seed).log_weights,
+    "raise": lambda wrap, seed: (
+        raise_log_prob(BaseRatePath(model(wrap)), ROWS, BETAS, 4, seed).log_weights
+    ),
     "csl": lambda wrap, seed: csl_log_prob(model(wrap), ROWS, 20, 5, seed),
-    "tempering": lambda wrap, seed: parallel_tempering(BaseRatePath(model(wrap)), 20_000, seed, progress=False).log_z,
-    "evaluate": lambda wrap, seed: evaluate(model(wrap), ROWS, steps=32, generator=seed).average.mean,
-    "compare": lambda wrap, _: compare(model(wrap, 6), model(wrap, 6).to(dtype=torch.float64), ROWS).difference.mean,
-}  # fmt: skip
+    "tempering": lambda wrap, seed: (
+        parallel_tempering(BaseRatePath(model(wrap)), 20_000, seed, progress=False).log_z
+    ),
+    "evaluate": lambda wrap, seed: (
+        evaluate(model(wrap), ROWS, steps=32, generator=seed).average.mean
+    ),
+    "compare": lambda wrap, _: (
+        compare(model(wrap, 6), model(wrap, 6).to(dtype=torch.float64), ROWS).difference.mean
+    ),
+}
 AROUND = {
     "bfloat16": partial(torch.autocast, "cpu", torch.bfloat16),
     "float16": partial(torch.autocast, "cpu", torch.float16),
@@ -87,10 +104,10 @@ AROUND = {
 }
 
 
-@pytest.mark.parametrize("found", OUTCOMES.values(), ids=OUTCOMES)
-def test_what_torch_is_set_to_changes_no_number(found):
+@pytest.mark.parametrize("estimate_of", OUTCOMES.values(), ids=OUTCOMES)
+def test_what_torch_is_set_to_changes_no_number(estimate_of):
     def outcome(wrap=torch.from_numpy):
-        numbers = found(wrap, seeded_generator(1))
+        numbers = estimate_of(wrap, seeded_generator(1))
         return torch.as_tensor(numbers, dtype=torch.float64, device="cpu").tolist()
 
     expected = outcome()
@@ -124,10 +141,10 @@ def test_checkpoints_that_share_their_weights_are_refused(again):
 MASKED = np.ma.masked_equal(W.astype(float), W[0, 0])
 
 
-@pytest.mark.parametrize("given", [MASKED, list(MASKED), np.ma.masked_array(W, W > 0)])
-def test_masked_values_are_no_numbers(given):
+@pytest.mark.parametrize("masked", [MASKED, list(MASKED), np.ma.masked_array(W, W > 0)])
+def test_masked_values_are_no_numbers(masked):
     with pytest.raises(InputError, match=r"weights: expected numbers, got \d+ masked"):
-        RBM(given, B, A)
+        RBM(masked, B, A)
     RBM(np.ma.masked_array(W, False), B, A)
 
 
@@ -206,12 +223,16 @@ def test_sigterm_ends_a_run_with_its_report(tmp_path):
     RBM(W, B, A).save(tmp_path / "m.npz")
     np.save(tmp_path / "t.npy", ROWS)
     words = ["evaluate", "m.npz", "--data", "t.npy", "--steps", "64", "--json", "o.json"]
-    found = subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+    completed = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL),
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    assert "Verdict" in found.stdout
+    )
+    assert completed.returncode == 0, completed.stderr
+    assert "Verdict" in completed.stdout
     assert (tmp_path / "o.json").is_file()
 
 
@@ -237,7 +258,7 @@ BEFORE_AN_ESTIMATE = {
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=lambda sent: sent.name)
 @pytest.mark.parametrize("where", BEFORE_AN_ESTIMATE)
 def test_a_run_that_is_stopped_before_an_estimate_says_so(tmp_path, where, sent):
-    place, told = BEFORE_AN_ESTIMATE[where]
+    place, doing = BEFORE_AN_ESTIMATE[where]
     script = f"""if True:
         import os, pydoc, signal, sys
         from boltzmann_likelihood import cli
@@ -257,11 +278,15 @@ def test_a_run_that_is_stopped_before_an_estimate_says_so(tmp_path, where, sent)
     if where == "first run":
         words += ["--steps", "64"]
     done = subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=_heed_signals,
-    )  # fmt: skip
+    )
     assert done.returncode == 130, done.stderr
-    assert done.stderr.startswith(f"paperlib: interrupted while {told}")
+    assert done.stderr.startswith(f"paperlib: interrupted while {doing}")
     assert "There is no estimate yet, and no file was written." in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "o.json").exists()
@@ -279,9 +304,13 @@ def test_whoever_stops_a_command_after_its_report_has_an_estimate(tmp_path):
     np.save(tmp_path / "t.npy", ROWS[:, :8])
     words = ["evaluate", "m.npz", "--data", "t.npy", "--json", "o.json"]
     done = subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=_heed_signals,
-    )  # fmt: skip
+    )
     assert "Verdict" in done.stdout
     assert (done.returncode, done.stderr) == (130, "paperlib: interrupted\n")
 
@@ -297,9 +326,13 @@ def _heed_signals():
 def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_path):
     code = "from paperlib.kernels.capability import agrees; print(agrees())"
     run = partial(
-        subprocess.run, [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, check=False,
-    )  # fmt: skip
+        subprocess.run,
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        check=False,
+    )
     assert run().stdout == "True\n"
     damaged = list(tmp_path.rglob(f"*{suffix}"))
     assert damaged

@@ -1,4 +1,7 @@
-"""Parallel tempering against enumeration, its swaps one by one, its error, its warnings, and what survives an interruption."""
+"""Parallel tempering against enumeration, its swaps one by one, its error and warnings.
+
+And what survives an interruption.
+"""
 
 import itertools
 import math
@@ -37,8 +40,7 @@ def test_estimate_on_every_backend(make, backend):
     walk = make(backend)
     path = walk.path
     truth = walk.truth
-    # The pretended GPU takes long over every operation, and there pilots are run for one problem
-    # alone.
+    # The pretended GPU is slow in every operation, and runs pilots for one problem alone.
     budget = 1_300 if backend.on_gpu else 3_000
     betas = [0, 0.4, 1] if backend.on_gpu and make is not base_rates else None
     estimate = parallel_tempering(path, budget, backend.generator(1), betas=betas, num_replicas=20)
@@ -92,10 +94,10 @@ class Frozen(AnnealingPath[torch.Tensor]):
 
 
 def test_swaps_are_accepted_as_often_as_they_should_be():
-    """Two states 0 and 1 at two temperatures: from x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-3/4}.
+    """Two states 0 and 1 at two temperatures.
 
-    Were ln f linear in beta, or the lower temperature at 0, swaps by ln f_1 alone would be accepted
-    as often.
+    From x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-3/4}. Were ln f
+    linear in beta, or the lower temperature at 0, swaps by ln f_1 alone would be accepted as often.
     """
     count = 4_000
     betas = torch.tensor([0.5, 1.0], dtype=torch.float64)
@@ -167,7 +169,10 @@ def test_round_trips_are_counted():
 
 
 def test_two_modes_that_a_chain_alone_would_not_leave():
-    """In one the first half of the units is on, in the other the second; a chain at beta = 1 crosses once in thousands of steps."""
+    """In one mode the first half of the units is on, in the other the second.
+
+    A chain at beta = 1 crosses once in thousands of steps.
+    """
     side = torch.ones(12, dtype=torch.float64)
     side[6:] = -1
     # the odds of the first mode are about e
@@ -204,15 +209,15 @@ def test_intervals_cover_as_often_as_they_say():
 
 @pytest.mark.parametrize("portions", [[6_000], [2_000] * 3], ids=len)
 def test_a_finished_run_can_be_made_longer(portions, backend):
-    """It goes on where it stood: what was recorded stays, and all steps together give the enumerated ln Z."""
+    """It goes on where it stood: records stay, and all steps together give the enumerated ln Z."""
     walk = base_rates(backend)
     path = walk.path
     exact = walk.truth
     if backend.on_gpu:
         portions = [portion // 10 for portion in portions]
     generator = backend.generator(4)
-    given = torch.tensor([0, 0.4, 1]).double()
-    plan = Plan(1_000 if backend.on_gpu else 3_000, given, 5, 200)
+    betas = torch.tensor([0, 0.4, 1]).double()
+    plan = Plan(1_000 if backend.on_gpu else 3_000, betas, 5, 200)
     run = TemperingRun(path, plan, generator)
     while not run.finished:
         run.advance(lambda _: None)
@@ -249,7 +254,10 @@ def test_temperatures_go_where_swaps_are_rejected():
 
 
 def test_barrier_of_a_link_is_the_sum_of_the_rates_of_its_parts():
-    """A link with normal log-ratios: swaps are accepted with the mean of min(1, e^x), x normal with mean -s^2 and variance 2 s^2."""
+    """A link with normal log-ratios x, of mean -s^2 and variance 2 s^2.
+
+    Swaps are accepted with the mean of min(1, e^x).
+    """
     x = torch.linspace(-80, 80, 400_001, dtype=torch.float64)
     rates = []
     for s in (0.1, 1.0, 4.0):
@@ -263,7 +271,10 @@ def test_barrier_of_a_link_is_the_sum_of_the_rates_of_its_parts():
 
 
 def test_a_link_whose_swaps_are_all_rejected_is_divided():
-    """Although its chains forget at once and all others are slow: its rate says nothing of how far apart its temperatures are."""
+    """Although its chains forget at once and all others are slow.
+
+    Its rate says nothing of how far apart its temperatures are.
+    """
     betas = torch.linspace(0, 1, 11, dtype=torch.float64)
     memory = torch.tensor([1.0] + 9 * [25.0], dtype=torch.float64)
     for rate, fewest in ((0.99, 1), (0.9999, 2)):
@@ -286,7 +297,7 @@ class Clock(Frozen):
 
 @pytest.mark.parametrize(("replicas", "times"), [(1, 1), (8, 8), (80, 35)])
 def test_replicas_begin_with_the_chains_of_different_times(replicas, times):
-    """Replicas that begin with the chains of one time have an error in common, which their differences do not show."""
+    """Replicas that begin with chains of one time share an error that their differences hide."""
     run = TemperingRun(Clock(), Plan(4_000, None, replicas, 100), seeded_generator(0))
     while not run.main:
         steps_before = run.spent
@@ -310,7 +321,7 @@ def test_pilots_make_rejections_alike():
 
 
 def test_error_of_a_series_with_memory():
-    """An autoregressive process of known error: the variance of its mean is that of white noise over (1 - a)^2."""
+    """An autoregressive process: the variance of its mean is white noise's over (1 - a)^2."""
     errors = []
     for seed in range(20):
         noise = torch.randn(2_000, 3, dtype=torch.float64, generator=seeded_generator(seed))
@@ -325,7 +336,10 @@ def test_error_of_a_series_with_memory():
 
 
 def test_error_of_a_mean_over_batches_that_are_alike():
-    """Chains hardly longer than their memory: the longest batches are still alike, and the error without that is a quarter too small."""
+    """Chains hardly longer than their memory: the longest batches are still alike.
+
+    Without regard to that, the error is a quarter too small.
+    """
     generator = seeded_generator(1)
     steps = []
     correlation = 0.9
@@ -342,7 +356,7 @@ def test_error_of_a_mean_over_batches_that_are_alike():
 
 
 class Ends:
-    """A record of one link whose two ends are the same, so that only the corrections at the ends make noise."""
+    """A record of one link whose ends are the same: only the corrections make noise."""
 
     def __init__(self, steps, replicas):
         self.zeros = torch.zeros(steps, replicas, 1, dtype=torch.float64)
@@ -353,7 +367,7 @@ class Ends:
 
 @pytest.mark.parametrize("every", [1, 5, 20])
 def test_noise_of_the_corrections_is_part_of_the_error(every):
-    """Corrections are taken at some of the steps only, and their mean is as uncertain as their number says."""
+    """Corrections are taken at some steps only, and their mean is as uncertain as their number."""
     steps = list(range(0, 400, every))
     replicas = 4
     spread = 0.3

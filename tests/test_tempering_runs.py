@@ -78,9 +78,9 @@ def test_raise_implies_a_log_z():
     """It is on average too low, so the ln Z that it implies is on average too high."""
     images = torch.eye(PATH.num_visible)
     runs = repeated_runs("RAISE", PATH, 2_000, 20, 0, progress=False, images=images)
-    found = error_row(runs, exact_log_z(RBM, progress=False))
-    assert abs(found["mean_error"]) < 0.1
-    assert found["coverage"] == 1.0  # its interval is not known
+    row = error_row(runs, exact_log_z(RBM, progress=False))
+    assert abs(row["mean_error"]) < 0.1
+    assert row["coverage"] == 1.0  # its interval is not known
     with pytest.raises(InputError, match="images: expected some for RAISE, got none"):
         timed_run("RAISE", PATH, 2_000, 0)
 
@@ -93,11 +93,11 @@ DIGITS = get_profile("digits")
 def test_the_average_is_that_of_the_tables():
     """ln p* less the exact ln Z gives the exact average of the record, for an RBM and for a DBM."""
 
-    found = {one.name: one for one in open_brackets(DIGITS, ["raise-table-1"])}
-    assert list(found) == list(brackets.TABLES["digits"]["raise-table-1"].models)
+    shallow = {one.name: one for one in open_brackets(DIGITS, ["raise-table-1"])}
+    assert list(shallow) == list(brackets.TABLES["digits"]["raise-table-1"].models)
     for name in ("digitsCD1-16", "digitsPCD-16"):
-        exact = found[name].mean_log_p - exact_log_z(found[name].model, progress=False)
-        assert exact == pytest.approx(found[name].row["exact"], abs=1e-9)
+        exact = shallow[name].mean_log_p - exact_log_z(shallow[name].model, progress=False)
+        assert exact == pytest.approx(shallow[name].row["exact"], abs=1e-9)
     deep = {one.name: one for one in open_brackets(DIGITS, ["raise-table-2"])}
     dbm = deep["DBM"]
     exact = dbm.mean_log_p - exact_log_z(dbm.model.joint_rbm, progress=False)
@@ -151,7 +151,7 @@ def test_row_of_a_bracket():
 
 
 @pytest.mark.parametrize(
-    ("ais_off", "raise_off", "said"),
+    ("ais_off", "raise_off", "reading"),
     [
         (0.2, -0.2, "both right"),
         (4.0, -0.2, "AIS wrong, RAISE right"),
@@ -165,13 +165,13 @@ def test_row_of_a_bracket():
         (4.0, -1.4, "both wrong"),
     ],
 )
-def test_reading_by_hand(ais_off, raise_off, said):
+def test_reading_by_hand(ais_off, raise_off, reading):
     row = {"warnings": "none", "interval": [5.0, 5.392], "ais_off": ais_off, "raise_off": raise_off}
     ends = {"base_rate_ais_error": 0.05, "base_rate_raise_error": 0.05}
-    assert bracket_reading(row, ends, 100) == said
+    assert bracket_reading(row, ends, 100) == reading
     assert bracket_reading(row | {"warnings": "a warning"}, ends, 100) == "both undecided"
     assert bracket_reading(row | {"interval": [-math.inf, math.inf]}, ends, 100) == "both undecided"
     # what AIS says rests on enough chains, or on nothing
-    of_raise = said.split()[-1]
-    alone = "both undecided" if of_raise == "undecided" else f"AIS undecided, RAISE {of_raise}"
+    raise_word = reading.split()[-1]
+    alone = "both undecided" if raise_word == "undecided" else f"AIS undecided, RAISE {raise_word}"
     assert bracket_reading(row, ends | {"base_rate_ais_error": 0.5}, 100) == alone

@@ -1,4 +1,7 @@
-"""A step of parallel tempering at once, and side by side in threads: the same bits as the three calls of a path, one after the other."""
+"""A step of parallel tempering at once, and side by side in threads.
+
+The same bits as the three calls of a path, one after the other.
+"""
 
 from dataclasses import fields
 from functools import partial
@@ -77,18 +80,18 @@ def test_a_step_at_once_is_the_step_by_three_calls(
         assert path.divides_replicas == (kind is BaseRatePath)
         state = path.sample_start(replicas * temperatures, generator)
         walk = Replicas(path, betas, replicas, state)
-        found = []
+        results = []
         for _ in range(6):
             ratios = walk.step(generator)
             state = walk.state
-            found += [ratios, walk.chain_at.clone(), state.v, state.hidden_input]
-            found += [state.bias_difference, generator.get_state()]
+            results += [ratios, walk.chain_at.clone(), state.v, state.hidden_input]
+            results += [state.bias_difference, generator.get_state()]
         # two temperatures lie too far apart in the largest models
         assert (
             temperatures == 2
             or (walk.chain_at != torch.arange(walk.num_chains).view(replicas, -1)).any()
         )
-        steps.append(found)
+        steps.append(results)
     for all_three in zip(*steps, strict=True):
         assert torch.equal(all_three[0], all_three[2])
         assert torch.equal(all_three[1], all_three[2])
@@ -101,17 +104,17 @@ def test_several_steps_are_those_that_would_be_taken_one_by_one(size, prepared, 
     betas = torch.linspace(0, 1, 5, dtype=torch.float64)
     path = path_of(size)
     walks = []
-    found = []
+    results = []
     for counts in ([6], [1, 5], 6 * [1]):
         generator = seeded_generator(1)
         walk = Replicas(path, betas, 2, path.sample_start(10, generator))
         ratios, ends = zip(*(walk.steps(generator, count) for count in counts), strict=True)
         walks.append((walk.state.v, walk.state.hidden_input, walk.state.bias_difference))
-        found.append((torch.cat(ratios), torch.cat(ends), walk.chain_at, generator.get_state()))
-    assert found[0][0].shape == (6, 2, 2, 5)
-    assert torch.equal(found[0][1][-1], walk.ends())
+        results.append((torch.cat(ratios), torch.cat(ends), walk.chain_at, generator.get_state()))
+    assert results[0][0].shape == (6, 2, 2, 5)
+    assert torch.equal(results[0][1][-1], walk.ends())
     for other in (1, 2):
-        for one, two in zip(walks[0] + found[0], walks[other] + found[other], strict=True):
+        for one, two in zip(walks[0] + results[0], walks[other] + results[other], strict=True):
             assert torch.equal(one, two)
 
 
@@ -126,12 +129,12 @@ def test_parts_of_the_replicas_take_the_steps_of_the_whole(size):
         assert [part.num_replicas for part in parts] == [3, 2, 2]
         copies = [generator.clone_state() for _ in parts]
         expected = []
-        found = []
+        results = []
         for _ in range(4):
             expected.append((whole.step(generator), whole.ends()))
             steps = [part.step(copy) for part, copy in zip(parts, copies, strict=True)]
-            found.append((torch.cat(steps, 1), torch.cat([part.ends() for part in parts])))
-        for one, two in zip(expected, found, strict=True):
+            results.append((torch.cat(steps, 1), torch.cat([part.ends() for part in parts])))
+        for one, two in zip(expected, results, strict=True):
             assert torch.equal(one[0], two[0])
             assert torch.equal(one[1], two[1])
         chain_at = whole.chain_at
@@ -222,20 +225,20 @@ def test_a_checkpoint_with_other_chains_is_refused(chain, tmp_path):
 def test_a_failure_in_one_thread_ends_the_others(threads, side_by_side):
     threads(2)
     path = path_of(WIDE)
-    told = []
+    counts = []
     run = runs.TemperingRun(path, runs.Plan(10**6, None, 4, 10), seeded_generator(1))
     while not run.main:
         run.advance(lambda _: None)
 
     def tell(chains):
-        told.append(chains)
-        if len(told) == 7:
+        counts.append(chains)
+        if len(counts) == 7:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         run.advance(tell)
     assert side_by_side == [2]
-    assert len(told) == 7
+    assert len(counts) == 7
     assert torch.get_num_threads() == 2
 
 

@@ -1,4 +1,4 @@
-"""The likelihood along training: against enumeration, from archives that `rbms` wrote, and through the command."""
+"""The likelihood along training: by enumeration, from archives of `rbms`, by the command."""
 
 import csv
 import json
@@ -64,22 +64,22 @@ def write_archive(path, changes=(), stored_log_z=False):
 
 
 def test_each_is_evaluated_and_the_best_is_compared_with_each():
-    found = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
-    assert (found.best, found.trustworthy, found.interrupted) == (2, True, False)
-    for each, log_p, rbm in zip(found.checkpoints, TRUTH, MODELS, strict=True):
+    evaluation = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
+    assert (evaluation.best, evaluation.trustworthy, evaluation.interrupted) == (2, True, False)
+    for each, log_p, rbm in zip(evaluation.checkpoints, TRUTH, MODELS, strict=True):
         assert each.evaluation.exact == evaluate(rbm, TEST, progress=False).exact
         assert each.evaluation.exact.log_z == pytest.approx(log_z(rbm), abs=1e-9)
         if rbm is not MODELS[2]:
             assert each.behind_best == compare(FINAL, rbm, TEST, progress=False).difference
         assert each.behind_best.mean == pytest.approx((TRUTH[2] - log_p).mean().item(), abs=1e-9)
-    assert found.verdict.startswith("update_10 is best; update_5 before it is worse (by ")
+    assert evaluation.verdict.startswith("update_10 is best; update_5 before it is worse (by ")
 
 
 def test_what_cannot_be_told_apart():
     """A checkpoint that is nearly the same is no worse, for all that these images show."""
     nearly = RBM(FINAL.weights, FINAL.visible_bias + 1e-6, FINAL.hidden_bias)
-    found = evaluate_training([at(0.5), FINAL, nearly], TEST[:40], progress=False)
-    other = found.checkpoints[{1: 2, 2: 1}[found.best]]
+    evaluation = evaluate_training([at(0.5), FINAL, nearly], TEST[:40], progress=False)
+    other = evaluation.checkpoints[{1: 2, 2: 1}[evaluation.best]]
     # exact ln Z: a millionth is a difference on these images, and none for others
     assert other.told_from_best in ("on these images", "no")
     assert abs(other.behind_best.mean) < 1e-4
@@ -93,14 +93,15 @@ def test_other_models(deep):
         layers = [random_rbm(5, 4, 1), random_rbm(4, 3, 2), random_rbm(4, 3, 3)]
         models = [DBN([layers[0], top]) for top in layers[1:]]
     rows = all_states(5)
-    found = evaluate_training(models, rows, progress=False)
+    evaluation = evaluate_training(models, rows, progress=False)
     alone = [evaluate(model, rows, progress=False).average for model in models]
-    assert [each.evaluation.average for each in found.checkpoints] == alone
+    assert [each.evaluation.average for each in evaluation.checkpoints] == alone
 
 
 # ---- where nothing is exact
 
-#: Too many units to enumerate, and ln Z known; the images are those of the third, and the fourth is nearly the same.
+#: Too many units to enumerate, and ln Z known. The images are those of the third, and the fourth
+#: is nearly the same.
 PLANTED = [planted.block_diagonal(30, 26, 5, generator=seeded_generator(seed)) for seed in range(3)]
 LAST = PLANTED[-1]
 TWIN = RBM(LAST.rbm.weights, LAST.rbm.visible_bias, LAST.rbm.hidden_bias + 1e-4)
@@ -120,59 +121,60 @@ def estimated(models=WIDE, images=IMAGES, **options):
     return evaluate_training(models, images, generator=seeded_generator(2), **options)
 
 
-def efforts(found):
-    return [each.evaluation.effort.num_steps for each in found.checkpoints]
+def efforts(evaluation):
+    return [each.evaluation.effort.num_steps for each in evaluation.checkpoints]
 
 
 def test_estimates():
     """Within two and a half half-widths of 95 %."""
-    found = whole()
-    for each, known in zip(found.checkpoints, PLANTED, strict=False):
+    evaluation = whole()
+    for each, known in zip(evaluation.checkpoints, PLANTED, strict=False):
         log_p = known.rbm.log_unnormalized(IMAGES) - known.log_z
-        of_best = LAST.rbm.log_unnormalized(IMAGES) - LAST.log_z
+        best_log_p = LAST.rbm.log_unnormalized(IMAGES) - LAST.log_z
         for got, truth in (
             (each.evaluation.average, log_p),
-            (each.behind_best, of_best - log_p),
+            (each.behind_best, best_log_p - log_p),
         ):
             reach = got.interval[1] - got.mean
             assert abs(got.mean - truth.mean().item()) <= 2.5 * reach + 1e-3
 
 
 def test_most_of_the_work_is_spent_on_those_that_could_be_best():
-    found = whole()
-    assert found.best in (2, 3)
-    assert efforts(found) == [STEPS // 16, STEPS // 16, STEPS, STEPS]
-    assert [each.told_from_best for each in found.checkpoints[:2]] == ["on these images"] * 2
-    assert found.as_good == tuple(str(n) for n in (3, 4) if n != found.best + 1)
-    assert found.trustworthy
+    evaluation = whole()
+    assert evaluation.best in (2, 3)
+    assert efforts(evaluation) == [STEPS // 16, STEPS // 16, STEPS, STEPS]
+    assert [each.told_from_best for each in evaluation.checkpoints[:2]] == ["on these images"] * 2
+    assert evaluation.as_good == tuple(str(n) for n in (3, 4) if n != evaluation.best + 1)
+    assert evaluation.trustworthy
 
 
 def test_minutes():
-    found = estimated(steps=None, tempering_steps=None, minutes=0.05)
-    assert {each.evaluation.effort.minutes for each in found.checkpoints} == {0.05}
-    screened, _, *chosen = efforts(found)
+    evaluation = estimated(steps=None, tempering_steps=None, minutes=0.05)
+    assert {each.evaluation.effort.minutes for each in evaluation.checkpoints} == {0.05}
+    screened, _, *chosen = efforts(evaluation)
     assert min(chosen) > screened
 
 
 def test_what_is_not_trusted_is_not_best():
-    """The second is better by many nats, but so large that what little work is done on it is not to be relied on."""
+    """The second is better by many nats, but too large for the little work done on it."""
     late = planted.block_diagonal(300, 150, 12, 2.0, generator=seeded_generator(0))
     images = late.draws(100, seeded_generator(1))
     rates = images.double().mean(0).clamp(0.01, 0.99)
     early = RBM(torch.zeros(300, 1), torch.logit(rates), torch.zeros(1))
     few = {"steps": 32, "tempering_steps": 5_000, "names": ["early", "late"]}
-    found = estimated([early, late.rbm], images, **few)
-    one, other = found.checkpoints
+    evaluation = estimated([early, late.rbm], images, **few)
+    one, other = evaluation.checkpoints
     assert (one.evaluation.word, other.evaluation.word) == ("trusted", "not trusted")
     assert other.average.mean > one.average.mean + 1
-    assert (found.best, found.trustworthy, found.unknown) == (0, False, ("late",))
+    assert (evaluation.best, evaluation.trustworthy, evaluation.unknown) == (0, False, ("late",))
 
 
 def test_few_get_the_rest_of_the_time(monkeypatch):
     """The highest averages first, of however many that could be best."""
     monkeypatch.setattr(training, "_MOST_AGAIN", 1)
-    found = estimated([TWIN, LAST.rbm], steps=None, tempering_steps=None, minutes=0.03)
-    assert sorted(efforts(found))[0] < sorted(efforts(found))[1]
+    evaluation = estimated([TWIN, LAST.rbm], steps=None, tempering_steps=None, minutes=0.03)
+    fewer, more = sorted(efforts(evaluation))
+    assert fewer < more
 
 
 # ---- interruptions
@@ -185,34 +187,35 @@ def test_interrupted_enumeration_keeps_what_is_done(monkeypatch, call):
         with pytest.raises(KeyboardInterrupt):
             evaluate_training(MODELS, TEST, names=NAMES, progress=False)
         return
-    found = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
-    assert found.interrupted
-    assert [checkpoint.name for checkpoint in found.checkpoints] == NAMES[:2]
-    assert found.best == 1
+    stopped = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
+    assert stopped.interrupted
+    assert [checkpoint.name for checkpoint in stopped.checkpoints] == NAMES[:2]
+    assert stopped.best == 1
 
 
 def test_an_interrupted_estimate_does_not_replace_a_finished_one(monkeypatch):
     """The others are as without the interruption: the same seed gives the same numbers."""
     screened = 3 * len(WIDE)
     calls = interrupt_call(monkeypatch, annealing_runs, "raise_log_prob", screened + 5)
-    found = estimated()
+    evaluation = estimated()
     assert len(calls) == screened + 5
-    assert found.interrupted
-    assert not any(each.evaluation.interrupted for each in found.checkpoints)
+    assert evaluation.interrupted
+    assert not any(each.evaluation.interrupted for each in evaluation.checkpoints)
     # of the twins the one whose first average was higher
-    [done] = [number for number, steps in enumerate(efforts(found)) if steps == STEPS]
-    assert sorted(efforts(found)) == [STEPS // 16] * 3 + [STEPS]
+    [done] = [number for number, steps in enumerate(efforts(evaluation)) if steps == STEPS]
+    assert sorted(efforts(evaluation)) == [STEPS // 16] * 3 + [STEPS]
     for number in (0, 1, done):
-        one, other = (run.checkpoints[number].evaluation for run in (found, whole()))
+        one = evaluation.checkpoints[number].evaluation
+        other = whole().checkpoints[number].evaluation
         assert one.average == other.average
 
 
 def test_the_first_one_interrupted_is_all_there_is(monkeypatch):
     interrupt_call(monkeypatch, annealing_runs, "raise_log_prob", 2)
-    found = estimated()
-    assert found.interrupted
-    assert [each.evaluation.word for each in found.checkpoints] == ["not trusted"]
-    assert "do not rely on it yet" in describe_training(found)
+    evaluation = estimated()
+    assert evaluation.interrupted
+    assert [each.evaluation.word for each in evaluation.checkpoints] == ["not trusted"]
+    assert "do not rely on it yet" in describe_training(evaluation)
 
 
 # ---- files
@@ -232,9 +235,9 @@ def test_checkpoints_of_a_folder_and_of_files(tmp_path):
         rbm.save(tmp_path / f"epoch{number}.npz")
     assert list(read_checkpoints([tmp_path])) == ["epoch3.npz", "epoch20.npz", "epoch100.npz"]
     files = [tmp_path / "epoch100.npz", tmp_path / "epoch3.npz"]
-    found = read_checkpoints(files)
-    assert list(found) == ["epoch100.npz", "epoch3.npz"]
-    assert found["epoch3.npz"].rbm.checksum() == MODELS[2].checksum()
+    checkpoints = read_checkpoints(files)
+    assert list(checkpoints) == ["epoch100.npz", "epoch3.npz"]
+    assert checkpoints["epoch3.npz"].rbm.checksum() == MODELS[2].checksum()
     (tmp_path / "b").mkdir()
     FINAL.save(tmp_path / "b" / "epoch3.npz")
     assert str(files[1]) in read_checkpoints([files[1], tmp_path / "b" / "epoch3.npz"])
@@ -248,26 +251,26 @@ def test_a_folder_is_read_by_what_its_files_hold(tmp_path):
     (tmp_path / "1.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
     (tmp_path / "notes.txt").write_text("no model")
     (tmp_path / "old").mkdir()
-    said = []
-    found = read_checkpoints([tmp_path], left_out=said.append)
-    assert list(found) == ["1.step", "2.step", "3.step", "4.step"]
-    assert [text.partition(" is left out: path: ")[0] for text in said] == [
+    messages = []
+    checkpoints = read_checkpoints([tmp_path], left_out=messages.append)
+    assert list(checkpoints) == ["1.step", "2.step", "3.step", "4.step"]
+    assert [text.partition(" is left out: path: ")[0] for text in messages] == [
         "1.png",
         "notes.txt",
         "old",
     ]
-    said = []
-    assert list(read_checkpoints([tmp_path], None, 2, said.append)) == ["1.step", "4.step"]
-    assert "2 of 4 checkpoints are taken, evenly spaced" in said
-    assert len(said) == 4
+    messages = []
+    assert list(read_checkpoints([tmp_path], None, 2, messages.append)) == ["1.step", "4.step"]
+    assert "2 of 4 checkpoints are taken, evenly spaced" in messages
+    assert len(messages) == 4
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (5, 9), (100, 7), (21, 20)])
 def test_evenly(count, most):
-    found = evenly(count, most)
-    assert found == sorted(set(found))
-    assert len(found) == min(count, most)
-    assert {0, count - 1} <= set(found)
+    places = evenly(count, most)
+    assert places == sorted(set(places))
+    assert len(places) == min(count, most)
+    assert {0, count - 1} <= set(places)
 
 
 # ---- wrong input
@@ -288,7 +291,7 @@ FIRST_IS_NAN = np.array([math.nan] + [0.0] * (D - 1))
 
 
 def in_a_folder(folder, spoil):
-    """Three checkpoints in a folder or an archive, the last of which is spoilt; what to pass to the command, and its name."""
+    """Three checkpoints in a folder or archive, the last spoilt; what to pass, and its name."""
     if spoil == "archive":
         path = write_archive(folder / "RBM.h5", {f"{NAMES[-1]}/params/vbias": FIRST_IS_NAN})
         return path, NAMES[-1]
@@ -309,7 +312,7 @@ def in_a_folder(folder, spoil):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         ("hidden", None),
         ("damaged", "expected an undamaged .npz file"),
@@ -317,16 +320,16 @@ def in_a_folder(folder, spoil):
         ("archive", "training diverged there"),
     ],
 )
-def test_a_checkpoint_that_cannot_be_used_is_left_out_and_named(tmp_path, spoil, said):
+def test_a_checkpoint_that_cannot_be_used_is_left_out_and_named(tmp_path, spoil, message):
     path, name = in_a_folder(tmp_path, spoil)
     problems = []
-    found = read_checkpoints([path], left_out=problems.append)
-    assert name not in found
-    assert len(found) >= 2
-    assert len(problems) == (said is not None)
-    if said is not None:
+    checkpoints = read_checkpoints([path], left_out=problems.append)
+    assert name not in checkpoints
+    assert len(checkpoints) >= 2
+    assert len(problems) == (message is not None)
+    if message is not None:
         assert problems[0].startswith(f"{name} is left out: ")
-        assert said in problems[0]
+        assert message in problems[0]
         with pytest.raises(InputError):
             read_checkpoints([path])
 
@@ -374,14 +377,14 @@ def test_command():
 
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         ("nan", "training diverged there"),
         ("overflow", "did the training diverge"),
         ("width", "expected shape [any, 8], got [300, 7]"),
     ],
 )
-def test_command_says_which_checkpoints_it_left_out(spoil, said):
+def test_command_says_which_checkpoints_it_left_out(spoil, message):
     Path("checkpoints").mkdir()
     folder, name = in_a_folder(Path("checkpoints"), spoil)
     output, stored = recorded(f"training {folder} --data t.npy")
@@ -390,10 +393,10 @@ def test_command_says_which_checkpoints_it_left_out(spoil, said):
     assert names == ["epoch1.npz", "epoch2.npz"]
     [text] = stored["left_out"]
     assert text.split()[0] == name
-    assert said in text
+    assert message in text
 
 
 def test_rows_have_no_infinite_numbers():
-    found = evaluate_training(MODELS[:1], TEST, progress=False)
-    json.dumps(training_as_dict(found), allow_nan=False)
-    assert found.verdict == "1 is best; it is the first; it is the last"
+    evaluation = evaluate_training(MODELS[:1], TEST, progress=False)
+    json.dumps(training_as_dict(evaluation), allow_nan=False)
+    assert evaluation.verdict == "1 is best; it is the first; it is the last"

@@ -1,4 +1,7 @@
-"""Training paths: what is looked at, and the interval that the seeds give; `test_store` has the rest."""
+"""Training paths: what is looked at, and the interval that the seeds give.
+
+`test_store` has the rest.
+"""
 
 import statistics
 
@@ -36,26 +39,26 @@ def test_the_likeliest_hidden_state_is_the_likeliest(seed):
 
 def test_a_look_at_an_enumerable_model_is_exact():
     rbm = random_rbm(12, 5, 1, scale=0.5)
-    found = look_at(rbm, IMAGES, seed=0, progress=False)
+    look = look_at(rbm, IMAGES, seed=0, progress=False)
     log_z = torch.logsumexp(rbm.log_unnormalized(all_states(12)), 0).item()
-    assert found["log_z"] == pytest.approx(log_z, abs=1e-9)
+    assert look["log_z"] == pytest.approx(log_z, abs=1e-9)
     for split in ("test", "train"):
         expected = rbm.log_unnormalized(getattr(IMAGES, split)).mean().item() - log_z
-        assert found[split] == pytest.approx(expected, abs=1e-9)
+        assert look[split] == pytest.approx(expected, abs=1e-9)
     largest = torch.softmax(rbm.log_unnormalized_hidden(all_states(5)), 0).max().item()
-    assert found["largest_mass"] == pytest.approx(largest, abs=1e-9)
-    assert found["log_z_error"] is found["warnings"] is None
+    assert look["largest_mass"] == pytest.approx(largest, abs=1e-9)
+    assert look["log_z_error"] is look["warnings"] is None
 
 
 def test_a_look_at_a_larger_model_is_an_estimate(monkeypatch):
     monkeypatch.setattr(training_paths, "_MAX_ENUMERATED", 4)
     rbm = random_rbm(12, 5, 1, scale=0.5)
-    found = look_at(rbm, IMAGES, seed=0, schedule_fraction=0.05, progress=False)
-    assert abs(found["log_z"] - exact_log_z(rbm)) < 5 * found["log_z_error"]
-    assert found["num_steps"] == 725
-    assert 1 < found["effective_runs"] <= 100
+    look = look_at(rbm, IMAGES, seed=0, schedule_fraction=0.05, progress=False)
+    assert abs(look["log_z"] - exact_log_z(rbm)) < 5 * look["log_z_error"]
+    assert look["num_steps"] == 725
+    assert 1 < look["effective_runs"] <= 100
     # all pages of twelve pixels are blank by the standard of 784
-    assert found["blank_share"] == pytest.approx(1)
+    assert look["blank_share"] == pytest.approx(1)
 
 
 def test_every_row_is_judged_from_the_releases_ten_epochs_to_the_length_that_its_ramp_implies():

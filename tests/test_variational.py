@@ -1,4 +1,4 @@
-"""Variational inference: bounds, fixed points and learning against enumeration, autograd and quadrature."""
+"""Variational inference: bounds, fixed points, learning by enumeration, autograd, quadrature."""
 
 import math
 
@@ -43,8 +43,8 @@ V, _ = MODEL.sample(6, seeded_generator(1))
 def test_log_joint_by_the_definition():
     table = MODEL.log_joint_table(V)
     prior = bernoulli_table(torch.sigmoid(MODEL.hidden_bias)[None], H).log()
-    given = torch.distributions.Normal(H @ MODEL.weights.T, MODEL.precision.rsqrt())
-    expected = prior + given.log_prob(V[:, None]).sum(-1)
+    conditional = torch.distributions.Normal(H @ MODEL.weights.T, MODEL.precision.rsqrt())
+    expected = prior + conditional.log_prob(V[:, None]).sum(-1)
     torch.testing.assert_close(table, expected, rtol=0, atol=1e-12)
     assert MODEL.log_prob(V).tolist() == pytest.approx(table.exp().sum(1).log().tolist(), abs=1e-12)
 
@@ -167,9 +167,9 @@ def test_one_sweep_by_hand():
     means = torch.sigmoid(MODEL.hidden_bias).clone()
     for i in range(4):
         rest = V[0] - sum(MODEL.weights[:, j] * means[j] for j in range(4) if j != i)
-        own = MODEL.weights[:, i]
-        argument = MODEL.hidden_bias[i] + (rest * MODEL.precision * own).sum()
-        means[i] = torch.sigmoid(argument - 0.5 * (own**2 * MODEL.precision).sum())  # eq. 19.45
+        column = MODEL.weights[:, i]
+        argument = MODEL.hidden_bias[i] + (rest * MODEL.precision * column).sum()
+        means[i] = torch.sigmoid(argument - 0.5 * (column**2 * MODEL.precision).sum())  # eq. 19.45
     trace = mean_field(MODEL, V, max_sweeps=1)
     torch.testing.assert_close(trace.means[0], means, rtol=0, atol=1e-12)
 
@@ -178,8 +178,8 @@ def test_a_block_update_is_a_step_of_the_recurrent_network():
     """Of chapter 11, with the weights -C and what mean field hears from v."""
     means = torch.rand(6, 4, dtype=torch.float64, generator=seeded_generator(19))
     overlap = MODEL.weights.T @ (MODEL.precision[:, None] * MODEL.weights)
-    own = (V * MODEL.precision) @ MODEL.weights + MODEL.hidden_bias - overlap.diagonal() / 2
-    heard = own - means @ (overlap - overlap.diagonal().diag())
+    constant = (V * MODEL.precision) @ MODEL.weights + MODEL.hidden_bias - overlap.diagonal() / 2
+    heard = constant - means @ (overlap - overlap.diagonal().diag())
     block = block_mean_field(MODEL, V, 1.0, means, max_updates=1)
     torch.testing.assert_close(block.means, torch.sigmoid(heard), rtol=0, atol=1e-12)
 
@@ -197,7 +197,10 @@ def test_mean_field_is_exact_for_orthogonal_columns():
 
 
 def twins(num_units, coupling):
-    """Units with the same column, and a visible vector between none and all of them: the logit is coupling (k / 2 - sum m)."""
+    """Units with the same column, and a visible vector between none and all of them.
+
+    The logit is coupling (k / 2 - sum m).
+    """
     model = BinarySparseCoding(torch.ones(1, num_units).double(), [0.0] * num_units, [coupling])
     return model, torch.tensor([[num_units / 2]]).double()
 

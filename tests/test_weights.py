@@ -52,9 +52,10 @@ def test_whole_weights_are_repeated_rows():
 
 def test_audit_and_compare_weigh_too():
     claim = (SMALL.log_unnormalized(REPEATED) - log_z(SMALL)).mean().item()
-    found = audit(SMALL, ROWS, weights=WEIGHTS, claimed_log_prob=claim)
-    assert found.claimed_log_z == pytest.approx(log_z(SMALL), abs=1e-9)
-    weighted, repeated = (compare(SMALL, OTHER, ROWS, weights=WEIGHTS), compare(SMALL, OTHER, REPEATED))  # fmt: skip
+    checked = audit(SMALL, ROWS, weights=WEIGHTS, claimed_log_prob=claim)
+    assert checked.claimed_log_z == pytest.approx(log_z(SMALL), abs=1e-9)
+    weighted = compare(SMALL, OTHER, ROWS, weights=WEIGHTS)
+    repeated = compare(SMALL, OTHER, REPEATED)
     assert weighted.wins == pytest.approx(repeated.wins, abs=1e-12)
     assert_same_average(weighted.difference, repeated.difference)
 
@@ -65,40 +66,42 @@ def test_bracket_with_every_row_chosen():
     Without noise, as of two equal chains, it has no error; one chain cannot tell.
     """
     log_p = SMALL.log_unnormalized(ROWS)
-    kept = WEIGHTS > 0
-    log_p = log_p[kept]
-    weights = WEIGHTS[kept]
+    weighted = WEIGHTS > 0
+    log_p = log_p[weighted]
+    weights = WEIGHTS[weighted]
     above = PartitionEstimate(
         torch.full((50,), log_z(SMALL), dtype=torch.float64), torch.zeros(50, 8)
     )
     values = torch.randn(len(log_p), generator=seeded_generator(4)).double()
     chains = values[:, None].expand(-1, 2)
-    found, of_one = (
-        bracket(log_p, range(len(log_p)), above, ReverseEstimate(below), weights)
-        for below in (chains, values[:, None])
-    )
-    assert found.upper == pytest.approx(np.average(log_p, weights=weights) - log_z(SMALL), abs=1e-9)
-    assert found.lower.mean == pytest.approx(np.average(values, weights=weights), abs=1e-9)
-    assert found.lower.test_set_std_error == of_one.lower.choice_std_error == 0
+    every_row = range(len(log_p))
+    ends = bracket(log_p, every_row, above, ReverseEstimate(chains), weights)
+    one_chain = ReverseEstimate(values[:, None])
+    ends_of_one_chain = bracket(log_p, every_row, above, one_chain, weights)
+    assert ends.upper == pytest.approx(np.average(log_p, weights=weights) - log_z(SMALL), abs=1e-9)
+    assert ends.lower.mean == pytest.approx(np.average(values, weights=weights), abs=1e-9)
+    assert ends.lower.test_set_std_error == ends_of_one_chain.lower.choice_std_error == 0
     rest = values - log_p
     off = weights / weights.sum() * (rest - np.average(rest, weights=weights))
     spread = math.sqrt(off.square().sum() * len(off) / (len(off) - 1))
-    assert of_one.lower.test_set_std_error == pytest.approx(spread, rel=1e-9)
-    assert of_one.lower.monte_carlo_std_error == of_one.lower.test_set_std_error
+    assert ends_of_one_chain.lower.test_set_std_error == pytest.approx(spread, rel=1e-9)
+    assert (
+        ends_of_one_chain.lower.monte_carlo_std_error == ends_of_one_chain.lower.test_set_std_error
+    )
 
 
 @pytest.mark.usefixtures("_estimated")
 def test_an_estimate_with_weights_holds_the_truth():
-    found = evaluate(
+    evaluation = evaluate(
         SMALL, ROWS, weights=WEIGHTS, steps=160, generator=seeded_generator(2), progress=False
     )
     truth = np.average(SMALL.log_unnormalized(ROWS) - log_z(SMALL), weights=WEIGHTS)
-    assert found.num_images == int((WEIGHTS > 0).sum())
-    low, high = found.runs[-1].bracket.upper_interval
+    assert evaluation.num_images == int((WEIGHTS > 0).sum())
+    low, high = evaluation.runs[-1].bracket.upper_interval
     assert low <= truth <= high
-    assert abs(found.average.mean - truth) < 5 * found.known_log_z.std_error
-    assert abs(found.runs[-1].bracket.lower.mean - truth) < 0.2  # 4 chains for each row
-    assert not found.warnings
+    assert abs(evaluation.average.mean - truth) < 5 * evaluation.known_log_z.std_error
+    assert abs(evaluation.runs[-1].bracket.lower.mean - truth) < 0.2  # 4 chains for each row
+    assert not evaluation.warnings
 
 
 REFUSED = {
@@ -121,10 +124,10 @@ def test_refused(folder, refusal, weights, message, line):
     with pytest.raises(InputError, match=message.partition(", got shape")[0]):
         evaluate(SMALL, ROWS, weights=weights)
     save(weights)
-    said, _ = refusal(f"{line} m.npz --data rows.npy --weights w.npy")
+    sentence, _ = refusal(f"{line} m.npz --data rows.npy --weights w.npy")
     # the argument `test` is the option `data`
-    assert message.replace("test: ", "data: ") in said
-    assert said.count("\n") == 1
+    assert message.replace("test: ", "data: ") in sentence
+    assert sentence.count("\n") == 1
 
 
 def save(weights):
@@ -168,17 +171,17 @@ def test_copies_are_one_case(different, copies):
     model = random_rbm(60, 4, 1)
     images = torch.randint(0, 2, (different, 60), generator=generator)
     once = evaluate(model, images).average
-    found = evaluate(model, images.repeat(copies, 1))
-    assert found.average.mean == pytest.approx(once.mean)
-    assert found.average.image_std_error == pytest.approx(once.image_std_error)
-    assert found.average.highest == pytest.approx(once.highest)
-    assert found.average.doubt == once.doubt
-    assert f"{different} are different" in " ".join(found.remarks)
+    evaluation = evaluate(model, images.repeat(copies, 1))
+    assert evaluation.average.mean == pytest.approx(once.mean)
+    assert evaluation.average.image_std_error == pytest.approx(once.image_std_error)
+    assert evaluation.average.highest == pytest.approx(once.highest)
+    assert evaluation.average.doubt == once.doubt
+    assert f"{different} are different" in " ".join(evaluation.remarks)
 
 
 @pytest.mark.parametrize("heavy", [1.0, 4.0])
 def test_copies_and_weights(heavy):
-    """A weight on all rows is the number of independent images that each different one stands for."""
+    """A weight on all rows counts the independent images that each different one stands for."""
     model = random_rbm(60, 4, 1)
     images = torch.randint(0, 2, (6, 60), generator=seeded_generator(1))
     weights = torch.full((6,), heavy)
@@ -191,7 +194,7 @@ def test_draws_that_agree_by_chance_are_independent():
     """With 4 pixels, rows agree without being copies."""
     model = random_rbm(4, 3, 1)
     rows = torch.randint(0, 2, (1_000, 4), generator=seeded_generator(1))
-    found = evaluate(model, rows)
-    assert found.cases is None
-    spread = found.log_unnormalized.std().item() / math.sqrt(1_000)
-    assert found.average.image_std_error == pytest.approx(spread)
+    evaluation = evaluate(model, rows)
+    assert evaluation.cases is None
+    spread = evaluation.log_unnormalized.std().item() / math.sqrt(1_000)
+    assert evaluation.average.image_std_error == pytest.approx(spread)

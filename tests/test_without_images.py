@@ -1,4 +1,4 @@
-"""`evaluate` and `audit` without test images: ln Z alone, and not a number that would be about images."""
+"""`evaluate` and `audit` without images: ln Z alone, and no number about images."""
 
 import math
 
@@ -37,14 +37,14 @@ OF_IMAGES = ("log-probability", "For scale", "for other images", "nan")
 @pytest.mark.parametrize("name", MODELS)
 def test_ln_z_is_exact_where_it_can_be_enumerated(name):
     model = MODELS[name]()
-    found = evaluate(model)
-    assert found.exact is not None
-    assert found.exact.log_z == pytest.approx(exact_log_z(model), abs=1e-9)
-    assert found.trustworthy
-    assert not found.has_images
-    said = describe(found)
-    assert f"ln Z = {found.exact.log_z:.3f}, exact." in said
-    assert not [words for words in OF_IMAGES if words in said]
+    evaluation = evaluate(model)
+    assert evaluation.exact is not None
+    assert evaluation.exact.log_z == pytest.approx(exact_log_z(model), abs=1e-9)
+    assert evaluation.trustworthy
+    assert not evaluation.has_images
+    text = describe(evaluation)
+    assert f"ln Z = {evaluation.exact.log_z:.3f}, exact." in text
+    assert not [words for words in OF_IMAGES if words in text]
 
 
 @pytest.mark.parametrize("start", ["mean field", "uniform", "training images"])
@@ -53,7 +53,7 @@ def test_the_interval_holds_ln_z(name, start):
     """At 99.99 %, so that nine intervals fail by chance once in a thousand times."""
     model = MODELS[name]()
     images = torch.randint(2, (30, model.num_visible), generator=seeded_generator(1))
-    found = evaluate(
+    evaluation = evaluate(
         model,
         train=images if start == "training images" else None,
         uniform_start=start == "uniform",
@@ -62,46 +62,48 @@ def test_the_interval_holds_ln_z(name, start):
         exact=False,
         progress=False,
     )
-    low, high = found.log_z_interval(0.9999)
+    low, high = evaluation.log_z_interval(0.9999)
     assert low <= exact_log_z(model) <= high
-    assert found.word == "trusted"
+    assert evaluation.word == "trusted"
     words = {
         "mean field": "means of the model under mean field",
         "uniform": "the uniform distribution",
         "training images": "base rates of the training images",
     }
-    assert found.start == words[start]
+    assert evaluation.start == words[start]
     # on average one is below and the other above; what is left is noise of short runs
-    assert abs(found.runs[-1].bracket.gap) < 0.2
+    assert abs(evaluation.runs[-1].bracket.gap) < 0.2
 
 
 @pytest.fixture(scope="module")
-def found():
+def evaluation():
     return evaluate(SMALL, generator=seeded_generator(5), steps=160, exact=False, progress=False)
 
 
-def test_nothing_that_is_said_is_about_images(found):
-    said = describe(found)
-    assert "no test images" in said
-    assert "modes that only images would show were not looked for" in said
-    assert not [words for words in OF_IMAGES if words in said]
-    assert quote(found).startswith(f"To quote: ln Z = {found.known_log_z.value:.2f} nats, 95 %")
-    assert "4 of RAISE for each of 100 draws of the model" in quote(found)
-    assert f"ln Z = {found.known_log_z.value:.2f}" in repr(found)
-    record = as_dict(found)
+def test_nothing_that_is_said_is_about_images(evaluation):
+    text = describe(evaluation)
+    assert "no test images" in text
+    assert "modes that only images would show were not looked for" in text
+    assert not [words for words in OF_IMAGES if words in text]
+    assert quote(evaluation).startswith(
+        f"To quote: ln Z = {evaluation.known_log_z.value:.2f} nats, 95 %"
+    )
+    assert "4 of RAISE for each of 100 draws of the model" in quote(evaluation)
+    assert f"ln Z = {evaluation.known_log_z.value:.2f}" in repr(evaluation)
+    record = as_dict(evaluation)
     assert record["num_images"] == record["test_images_in_training"] == 0
     assert record["average"]["test"] is None
     assert record["average"]["interval_95"] == [None, None]
     assert record["baselines"]["uniform"] is record["baselines"]["base_rates"] is None
     assert all(row["ais"] is row["raise"] is None for row in record["estimates"])
-    assert record["ladder"]["log_z"] == found.known_log_z.value
-    assert math.isnan(found.average.mean)
-    assert len(found.log_unnormalized) == 0
+    assert record["ladder"]["log_z"] == evaluation.known_log_z.value
+    assert math.isnan(evaluation.average.mean)
+    assert len(evaluation.log_unnormalized) == 0
 
 
-def test_a_seed_repeats_it(found):
+def test_a_seed_repeats_it(evaluation):
     again = evaluate(SMALL, generator=5, steps=160, exact=False, progress=False)
-    assert again.known_log_z == found.known_log_z
+    assert again.known_log_z == evaluation.known_log_z
     assert again.seed == 5
 
 
@@ -115,42 +117,42 @@ HARD = {
 @pytest.mark.parametrize("name", HARD)
 def test_planted_models_are_right(name):
     model = HARD[name]()
-    found = evaluate(
+    evaluation = evaluate(
         model.rbm, generator=seeded_generator(0), steps=400, exact=False, progress=False
     )
-    assert found.word == "trusted"
-    low, high = found.log_z_interval(0.9999)
+    assert evaluation.word == "trusted"
+    low, high = evaluation.log_z_interval(0.9999)
     assert low <= model.log_z <= high
 
 
 def test_a_mode_that_the_start_does_not_know_is_not_trusted():
     base = planted.block_diagonal(60, 40, 8, generator=1).rbm
     model = planted.hidden_mode(base, log_odds=0, units=4, fraction=0.6, generator=1)
-    found = evaluate(
+    evaluation = evaluate(
         model.rbm, generator=seeded_generator(1), steps=400, exact=False, progress=False
     )
-    assert found.known_log_z.value < model.log_z - 0.5
-    assert found.word == "not trusted"
-    assert "mode" in found.warnings[0]
+    assert evaluation.known_log_z.value < model.log_z - 0.5
+    assert evaluation.word == "not trusted"
+    assert "mode" in evaluation.warnings[0]
 
 
 def test_time_is_left_where_ln_z_is_known_well():
-    found = evaluate(
+    evaluation = evaluate(
         SMALL, minutes=2, tolerance=1.0, generator=seeded_generator(0), exact=False, progress=False
     )
-    assert found.effort.tolerance == 1.0
-    assert "Stopped early" in describe(found)
+    assert evaluation.effort.tolerance == 1.0
+    assert "Stopped early" in describe(evaluation)
 
 
-def test_a_claimed_ln_z_is_audited(found):
+def test_a_claimed_ln_z_is_audited(evaluation):
     truth = log_z(SMALL)
     assert audit(SMALL, claimed_log_z=truth).verdict == "consistent"
     assert audit(SMALL, claimed_log_z=truth + 1).verdict == "impossible"
-    result = audit_evaluation(SMALL, None, found, truth)
+    result = audit_evaluation(SMALL, None, evaluation, truth)
     assert result.verdict == "consistent"
     assert "the mass of the test images" not in [bound.name for bound in result.bounds]
     assert "nan" not in str(result)
-    assert audit_evaluation(SMALL, None, found, truth + 2).verdict == "not supported"
+    assert audit_evaluation(SMALL, None, evaluation, truth + 2).verdict == "not supported"
 
 
 def test_ln_z_of_a_file_with_spins_is_that_of_the_file():
@@ -210,6 +212,8 @@ def test_training_images_tell_which_layer_is_visible(tmp_path, monkeypatch):
 
 def test_float64_where_float32_is_too_coarse():
     steep = RBM(1e5 * torch.eye(3, 2), torch.zeros(3), torch.zeros(2))
-    found = evaluate(steep, generator=seeded_generator(0), steps=64, exact=False, progress=False)
-    assert found.dtype == torch.float64
-    assert "float64" in describe(found)
+    evaluation = evaluate(
+        steep, generator=seeded_generator(0), steps=64, exact=False, progress=False
+    )
+    assert evaluation.dtype == torch.float64
+    assert "float64" in describe(evaluation)

@@ -1,4 +1,4 @@
-"""Every annealing path to a model of the library, with all that enumeration says of it, on every backend.
+"""Every annealing path to a model of the library, with all that enumeration says of it.
 
 Each maker takes a backend and the size of its model, and returns a `Walk`. Tests of paths and of
 estimators run over `WALKS`.
@@ -83,9 +83,9 @@ class Walk:
         """The place of each row of units among the states."""
         place = torch.full((2 ** self.states.shape[1],), -1)
         place[state_numbers(self.states)] = torch.arange(len(self.states))
-        found = place[state_numbers(units.cpu())]
-        assert (found >= 0).all()
-        return found
+        numbers = place[state_numbers(units.cpu())]
+        assert (numbers >= 0).all()
+        return numbers
 
     def frequencies(self, units):
         """How often each state occurs among the rows of units, in all 1."""
@@ -114,7 +114,7 @@ def draw_states(log_probs, count, generator):
     return torch.multinomial(probs, count, replacement=True, generator=generator).cpu()
 
 
-def _between(path, backend, own, hidden, **more):
+def _between(path, backend, model, hidden, **more):
     """The walk of a path between bipartite models, to this RBM."""
     start, target = walked_models(path)
     states = all_states(target.num_visible)
@@ -123,7 +123,7 @@ def _between(path, backend, own, hidden, **more):
         if start.num_hidden
         else partial(log_f_table, target, start.visible_bias)
     )
-    given = {
+    fields = {
         "log_start": (states @ start.visible_bias).log_softmax(0),
         "start_bits": target.num_visible,
         "vectors": states,
@@ -133,10 +133,10 @@ def _between(path, backend, own, hidden, **more):
         states=states,
         log_f=log_f,
         kernel=partial(transition_matrix, start, target),
-        log_target=joint_log_table(own).logsumexp(1),
+        log_target=joint_log_table(model).logsumexp(1),
         step_bits=hidden + target.num_visible,
         tolerance=backend.tolerance,
-        **given,
+        **fields,
     )
 
 
@@ -187,7 +187,10 @@ def dbm(backend=FLOAT64, visible=4, hidden=3):
 
 
 def dbn(backend=FLOAT64, visible=4, hidden=3):
-    """So many units in the lower layer of the top RBM, and below it one or two directed layers: two for small ones."""
+    """So many units in the lower layer of the top RBM, above one or two directed layers.
+
+    Small ones have two.
+    """
     widths = (3, visible, hidden) if visible > 3 else (2, 2, visible, hidden)
     # with strong directed weights, draws of the recognition distribution would have weights whose
     # error nobody can trust
@@ -222,7 +225,8 @@ WALKS = {
     "DBN": dbn,
 }
 EVERY_WALK = pytest.mark.parametrize("make", WALKS.values(), ids=WALKS)
-#: To a model with visible units alone, between two models, and to one with two kinds of units: for estimators that take long.
+#: For estimators that take long: to a model with visible units alone, between two models, and to
+#: one with two kinds of units.
 THREE_WALKS = pytest.mark.parametrize("make", [base_rates, pair, dbm], ids=["RBM", "pair", "DBM"])
 #: Those that RAISE can walk back.
 REVERSIBLE = {name: make for name, make in WALKS.items() if make is not pair}

@@ -41,7 +41,7 @@ def as_torch(arrays):
 
 
 def as_hdf5(content, **options):
-    """A function in the place of an array gets the file and the name, and does what no array can say."""
+    """A function in place of an array gets the file and the name, for what no array can say."""
     file = io.BytesIO()
     with h5py.File(file, "w", **options) as stored:
         for name, value in content.items():
@@ -82,7 +82,7 @@ RBMS_NAMES = ("weight_matrix", "vbias", "hbias")
 
 
 def rbms_update(parameters, number=1, **more):
-    """One update of an archive that `rbms` writes: weights and both biases, and what else there is beside them."""
+    """One update of an archive that `rbms` writes: weights, both biases, and what else."""
     parameters = zip(RBMS_NAMES, map(np.asarray, parameters), strict=True)
     stored = {f"update_{number}/params/{name}": array for name, array in parameters}
     return stored | {f"update_{number}/{name}": value for name, value in more.items()}

@@ -30,7 +30,10 @@ def page_path(name):
 
 
 def go(tab, name, formulas=True):
-    """Open a page of the book from disk, with its formulas typeset; without, where they do not matter, in half the time."""
+    """Open a page of the book from disk, with its formulas typeset.
+
+    Without formulas, where they do not matter, it takes half the time.
+    """
     if not formulas:
         tab.route("**/mathjax/**", lambda route: route.abort())
     tab.goto(page_path(name).as_uri())

@@ -40,16 +40,19 @@ def open_tab(browser, width):
     tab = browser.new_context(viewport={"width": width, "height": HEIGHT}).new_page()
     tab.set_default_timeout(PATIENCE)
     tab.problems = []
-    tab.on("console", lambda m: m.type == "error" and tab.problems.append(m.text))
+
+    def on_console(message):
+        if message.type == "error":
+            tab.problems.append(message.text)
+
+    def on_request(request):
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            tab.problems.append(f"asks another host: {request.url}")
+
+    tab.on("console", on_console)
+    tab.on("request", on_request)
     tab.on("pageerror", lambda error: tab.problems.append(str(error)))
-    tab.on("requestfailed", lambda r: tab.problems.append(f"failed: {r.url}"))
-    tab.on(
-        "request",
-        lambda r: (
-            r.url.startswith(("file:", "data:", "blob:"))
-            or tab.problems.append(f"asks another host: {r.url}")
-        ),
-    )
+    tab.on("requestfailed", lambda request: tab.problems.append(f"failed: {request.url}"))
     return tab
 
 
@@ -69,7 +72,10 @@ def new_tab(browser):
 
 @pytest.fixture(scope="session")
 def page(browser, request):
-    """A page of the book, opened once for all tests that look at it: most of their time is that of typesetting its formulas."""
+    """A page of the book, opened once for all tests that look at it.
+
+    Most of their time is that of typesetting its formulas.
+    """
     tab = open_tab(browser, 1400)
     # what unfolds would fade in, and be measured half-way
     tab.emulate_media(reduced_motion="reduce")

@@ -1,4 +1,7 @@
-"""axe-core on every page of the built book: nothing serious or critical, in light and dark, on a desk and on a phone."""
+"""axe-core on every page of the built book: no serious or critical violation.
+
+In light and dark mode, on a desktop and on a phone.
+"""
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -30,14 +33,14 @@ MARK_ONE_OF_EACH_LOOK = """() => {
 def serious(tab, context, options):
     """What axe finds, in words."""
     tab.evaluate(AXE_SCRIPT)
-    found = tab.evaluate(
+    violations = tab.evaluate(
         "([context, options]) => axe.run(context, options).then(results => results.violations)",
         # it would fetch the style sheets once more, which a page from disk may not
         [context, {"resultTypes": ["violations"], "preload": False, **options}],
     )
     return [
         f"{rule['id']}: {node['html'][:150]}: {node['failureSummary'][:200]}"
-        for rule in found
+        for rule in violations
         if rule["impact"] in ("serious", "critical")
         for node in rule["nodes"]
     ]
@@ -52,7 +55,8 @@ def test_structure_names_and_roles(tab, width):
     resize(tab, width)
     # what watches sizes is told of them after the next frame
     tab.evaluate(
-        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+        "new Promise(done => requestAnimationFrame("
+        "() => requestAnimationFrame(() => setTimeout(done))))"
     )
     # Most of a page's elements are what formulas are drawn with. Who listens to the page gets none
     # of it, but MathML instead.
@@ -84,7 +88,11 @@ def test_a_defect_is_noticed(new_tab):
         """document.querySelector('article').insertAdjacentHTML('beforeend',
         '<img src="data:,"><p style="color: #999; background: #fff">hardly to be read</p>')"""
     )
-    assert any("image-alt" in found for found in serious(tab, {"include": [["article"]]}, {}))
+    assert any(
+        "image-alt" in violation for violation in serious(tab, {"include": [["article"]]}, {})
+    )
     tab.evaluate(MARK_ONE_OF_EACH_LOOK)
     rule = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-    assert any("hardly" in found for found in serious(tab, {"include": [["[data-look]"]]}, rule))
+    assert any(
+        "hardly" in violation for violation in serious(tab, {"include": [["[data-look]"]]}, rule)
+    )

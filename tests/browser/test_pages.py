@@ -1,4 +1,7 @@
-"""Every page of the built book in a real browser, wide and narrow: it needs nothing from outside and nothing is cut off."""
+"""Every page of the built book in a real browser, wide and narrow.
+
+It needs nothing from outside, and nothing is cut off.
+"""
 
 import re
 from pathlib import Path
@@ -18,8 +21,7 @@ MOST_ELEMENTS = 40_000
 def test_page_is_whole(tab, width):
     resize(tab, width)
     assert tab.problems_at_load == []
-    # it is shown in two seconds: counted, since what else the machine does would be measured as
-    # well
+    # it is shown in two seconds: counted, since a measured time would include other work
     assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
     # formulas: every source element was typeset, none as an error
     sources = tab.locator(".math").count()
@@ -28,8 +30,9 @@ def test_page_is_whole(tab, width):
     # nothing is wider than the window: what is wide scrolls inside its own box
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
     cut_off = tab.evaluate(
-        """() => [...document.querySelectorAll('article table, article pre, article img, article mjx-container[display]')]
-        .filter(element => {
+        """() => [...document.querySelectorAll(
+            'article table, article pre, article img, article mjx-container[display]'
+        )].filter(element => {
             if (element.getBoundingClientRect().right <= window.innerWidth + 1) return false;
             for (let box = element; box; box = box.parentElement)
                 if (['auto', 'scroll'].includes(getComputedStyle(box).overflowX)) return false;
@@ -53,12 +56,15 @@ def test_page_is_whole(tab, width):
 
 # Formulas of which a part can neither be seen nor scrolled to: wider than a box that cuts off what
 # does not fit.
-CLIPPED_FORMULAS = """() => [...document.querySelectorAll('article mjx-container > mjx-math')].filter(formula => {
+CLIPPED_FORMULAS = """() => [
+    ...document.querySelectorAll('article mjx-container > mjx-math')
+].filter(formula => {
     const { left, right, width } = formula.getBoundingClientRect();
     for (let box = formula.parentElement; width && box !== document.body; box = box.parentElement) {
         const { overflowX } = getComputedStyle(box), edges = box.getBoundingClientRect();
         if (['auto', 'scroll'].includes(overflowX)) return false;
-        if (overflowX !== 'visible' && (right > edges.right + 1 || left < edges.left - 1)) return true;
+        const sticksOut = right > edges.right + 1 || left < edges.left - 1;
+        if (overflowX !== 'visible' && sticksOut) return true;
     }
     return right > window.innerWidth + 1;
 }).map(formula => formula.parentElement.innerText.slice(0, 80))"""
@@ -71,7 +77,8 @@ def test_no_formula_is_clipped(tab, width):
     resize(tab, width)
     tab.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
     tab.evaluate(
-        "document.querySelectorAll('.toggle-hidden').forEach(box => box.classList.remove('toggle-hidden'))"
+        "document.querySelectorAll('.toggle-hidden')"
+        ".forEach(box => box.classList.remove('toggle-hidden'))"
     )
     assert tab.evaluate(CLIPPED_FORMULAS) == []
 
@@ -88,7 +95,8 @@ def test_what_scrolls_shows_on_which_side_there_is_more(new_tab):
     formula.scroll_into_view_if_needed()
     formula.evaluate("box => { window.watched = box; box.scrollLeft = 1e6; }")
     tab.wait_for_function(
-        "watched.matches('.more-left:not(.more-right)') && getComputedStyle(watched).maskImage !== 'none'"
+        "watched.matches('.more-left:not(.more-right)')"
+        " && getComputedStyle(watched).maskImage !== 'none'"
     )
     assert tab.problems == []
 
@@ -106,7 +114,7 @@ def test_a_numbered_formula_shows_it_in_a_window_made_narrow(new_tab):
 
 
 def test_only_formulas_that_scroll_are_tab_stops(new_tab):
-    """A chapter has some 300 formulas, and each would be a key to press for who walks with the keyboard."""
+    """A chapter has some 300 formulas, and the keyboard would stop at each of them."""
     tab = go(new_tab(390), "book/04-importance-sampling-and-ais")
     tab.wait_for_load_state("load")
     tab.evaluate("document.fonts.ready")
@@ -182,7 +190,8 @@ def test_columns_of_sentences_are_wide_enough_to_read_and_values_stay_on_their_l
         ("article tr:not(:has(td.words ~ td.words)) > td.words", 11.9),
     ):
         widths = tab.locator(cells).evaluate_all(
-            "cells => cells.map(cell => cell.getBoundingClientRect().width / parseFloat(getComputedStyle(cell).fontSize))"
+            "cells => cells.map(cell => cell.getBoundingClientRect().width"
+            " / parseFloat(getComputedStyle(cell).fontSize))"
         )
         assert widths
         assert min(widths) >= least
@@ -192,7 +201,8 @@ def test_columns_of_sentences_are_wide_enough_to_read_and_values_stay_on_their_l
             const text = document.createRange();
             text.selectNodeContents(cell);
             const tops = Array.from(text.getClientRects(), box => box.top);
-            return Math.max(...tops) - Math.min(...tops) > parseFloat(getComputedStyle(cell).fontSize);
+            const letter = parseFloat(getComputedStyle(cell).fontSize);
+            return Math.max(...tops) - Math.min(...tops) > letter;
         })"""
     )
     assert breaks

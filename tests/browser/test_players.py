@@ -30,8 +30,7 @@ MOMENT = 600
 def tab(new_tab):
     opened = new_tab(400)
     opened.clock.install(time=0)
-    # The clock would run on otherwise, and a busy machine would see a player move between two
-    # calls.
+    # Otherwise the clock would run on, and a player could move between two calls.
     opened.clock.pause_at(1_000)
     yield opened
     assert opened.problems == []
@@ -62,11 +61,11 @@ def test_nothing_moves_before_play_which_runs_once_to_the_end(tab, make):
     tab.clock.run_for(5_000)
     assert caption(box) == opening
     button = box.get_by_role("button")
-    told = box.locator("p")
-    assert told.get_attribute("aria-live") == "polite"
+    announced = box.locator("p")
+    assert announced.get_attribute("aria-live") == "polite"
     button.press("Enter")
     assert button.inner_text() == "Pause"
-    assert told.get_attribute("aria-live") == "off"
+    assert announced.get_attribute("aria-live") == "off"
     begin = caption(box)
     assert begin not in (opening, end)
     tab.clock.run_for(MOMENT)
@@ -80,7 +79,7 @@ def test_nothing_moves_before_play_which_runs_once_to_the_end(tab, make):
     tab.clock.run_for(5_000)
     assert caption(box) == end
     assert button.inner_text() == "Play"
-    assert told.get_attribute("aria-live") == "polite"
+    assert announced.get_attribute("aria-live") == "polite"
 
 
 @EACH_KIND
@@ -184,9 +183,9 @@ SAID = {
 def test_sliders_say_in_words_where_they_are(tab, kind):
     (box,) = open_page(tab, KINDS[kind]())
     slider = box.locator(".time")
-    for key, said in zip(("Home", "End"), SAID[kind], strict=True):
+    for key, words in zip(("Home", "End"), SAID[kind], strict=True):
         slider.press(key)
-        assert slider.get_attribute("aria-valuetext") == said
+        assert slider.get_attribute("aria-valuetext") == words
     if kind == "traces":
         run = box.locator(".choice")
         assert run.get_attribute("aria-valuetext") == "step <0.5>"
@@ -264,9 +263,9 @@ def test_tempering_follows_the_chain_that_is_chosen(tab):
     for step, (beta, trips) in enumerate(
         [("1.00", 0), ("0.00", 0), ("0.25", 0), ("1.00", 0), ("0.00", 1)]
     ):
-        said = f"step {step}, chain 3: beta = {beta}, round trips so far: {trips}"
-        assert caption(box) == said
-        assert box.get_by_role("img").get_attribute("aria-label") == f"{NASTY}: {said}"
+        words = f"step {step}, chain 3: beta = {beta}, round trips so far: {trips}"
+        assert caption(box) == words
+        assert box.get_by_role("img").get_attribute("aria-label") == f"{NASTY}: {words}"
         followed = box.locator("polyline").get_attribute("points").split(" ")
         assert len(followed) == step + 1
         x, y = (

@@ -1,4 +1,4 @@
-"""What readers do with the book from disk: search, wait, look where a figure comes from, download, print."""
+"""What readers do with the book from disk: search, wait, follow a figure, download, print."""
 
 import ast
 import json
@@ -13,7 +13,7 @@ from built_book import EACH_CHAPTER, ROOT, go, page_path, switch
 from boltzmann_companion.build.runner import chapters, check_parameters
 
 
-def found(tab):
+def search_results(tab):
     """The addresses that a search has listed, once it has finished."""
     tab.wait_for_function("Search.status?.innerText")
     links = tab.locator("#search-results li a")
@@ -27,7 +27,7 @@ def test_search_finds_what_was_typed(new_tab):
     field.fill("PyTorch")
     field.press("Enter")
     tab.locator("#search-results li a").first.wait_for()
-    assert "from-other-programs" in found(tab)[0]
+    assert "from-other-programs" in search_results(tab)[0]
     tab.locator("#search-results li a").first.click()
     tab.wait_for_url("**/from-other-programs*")
     assert "another program" in tab.locator("h1").first.inner_text()
@@ -67,7 +67,7 @@ def test_search_finds_what_was_typed(new_tab):
 def test_page_that_answers_comes_first_in_the_search(new_tab, words, answers):
     tab = new_tab()
     tab.goto(f"{page_path('search').as_uri()}?q={quote(words)}")
-    first = found(tab)[: len(answers)]
+    first = search_results(tab)[: len(answers)]
     # where two pages answer, either may be the first
     assert all(any(answer in address for address in first) for answer in answers), first
     assert tab.problems == []
@@ -155,14 +155,18 @@ def test_figures_and_tables_lead_to_their_records(tab):
         if cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "").startswith("fig-")
         and re.search(r"\bfigure=\w", cell.source)
     ]
-    told = sum(cell.source.count("{figure} ../figures/") for cell in notebook.cells)
-    assert tab.locator("figcaption small a").count() == len(saved) + told
+    figures = sum(cell.source.count("{figure} ../figures/") for cell in notebook.cells)
+    assert tab.locator("figcaption small a").count() == len(saved) + figures
     # some tables and figures are folded away until a reader asks for them
     tab.locator("article details").evaluate_all("all => all.forEach(each => { each.open = true; })")
     lines = tab.locator("article small:has(a.record)").evaluate_all(
         "all => all.map(line => [line.querySelector('a').href, line.innerText])"
     )
-    shown = [cell for cell in notebook.cells if re.search(r"^chapter\.stored\(", cell.source, re.M)]
+    shown = [
+        cell
+        for cell in notebook.cells
+        if re.search(r"^chapter\.stored\(", cell.source, re.MULTILINE)
+    ]
     assert lines or not (saved or shown)
     for address, text in lines:
         # the page of a record has its file beside it
@@ -215,7 +219,8 @@ def test_figures_stay_white_cards_in_the_dark(tab):
     switch(tab, "dark")
     dark = tab.locator("article figure img, article .cell_output img").evaluate_all(
         """images => images.filter(image => {
-            const [r, g, b, a = 1] = getComputedStyle(image).backgroundColor.match(/[\\d.]+/g).map(Number);
+            const colour = getComputedStyle(image).backgroundColor;
+            const [r, g, b, a = 1] = colour.match(/[\\d.]+/g).map(Number);
             return a < 1 || Math.min(r, g, b) < 200;
         }).map(image => image.alt)"""
     )
@@ -235,11 +240,14 @@ def test_player_is_dark_in_the_dark_and_stands_on_no_strip(new_tab, name, player
     switch(tab, "dark")
     light = tab.locator(player).first.evaluate(
         """player => {
-        const lightest = element => Math.max(...getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).slice(0, 3).map(Number));
-        const seen = element => !/, 0\\)$|transparent/.test(getComputedStyle(element).backgroundColor);
-        const found = [];
-        for (let box = player; box; box = box.parentElement) if (seen(box) && lightest(box) > 80) found.push(box.className);
-        return found;
+        const colour = element => getComputedStyle(element).backgroundColor;
+        const lightest = element =>
+            Math.max(...colour(element).match(/[\\d.]+/g).slice(0, 3).map(Number));
+        const seen = element => !/, 0\\)$|transparent/.test(colour(element));
+        const light = [];
+        for (let box = player; box; box = box.parentElement)
+            if (seen(box) && lightest(box) > 80) light.push(box.className);
+        return light;
         }"""
     )
     assert light == []

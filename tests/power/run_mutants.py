@@ -1,8 +1,9 @@
-"""Runs checks in changed copies of the library: `run_mutants.py JOBS FOLDER`, a program of its own for `test_mutation.py`.
+"""Runs checks in changed copies of the library, for `test_mutation.py`.
 
-Each copy is checked in a fork of this process, which imports what all of them need and nothing of
-the library: every check sees one library from its first import on, and the seconds that torch and
-numba take to import are spent once.
+`run_mutants.py JOBS FOLDER` is a program of its own. Each copy is checked in a fork of this
+process, which imports what all of them need and nothing of the library: every check sees one
+library from its first import on, and the seconds that torch and numba take to import are spent
+once.
 
 JOBS is a JSON list of {"file", "old", "new", "checks", "options"}. The first copy stays as it is
 and passes all checks. The others are copies of it, so that what Python and numba have compiled once
@@ -33,21 +34,21 @@ TOKEN = re.compile(rf"{NAME.pattern}|\s+|.")
 
 
 class Recorder:
-    """A plugin of pytest: what passed, what failed and with which exception, and what was warned of."""
+    """A plugin of pytest: what passed, what failed and with which exception, and the warnings."""
 
     def __init__(self):
-        self.found = {"passed": [], "failed": {}, "warnings": []}
+        self.outcome = {"passed": [], "failed": {}, "warnings": []}
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
-            self.found["passed"].append(report.nodeid)
+            self.outcome["passed"].append(report.nodeid)
 
     def pytest_exception_interact(self, node, call):
         names = [kind.__name__ for kind in call.excinfo.type.__mro__]
-        self.found["failed"][node.nodeid] = {"kinds": names, "message": str(call.excinfo.value)}
+        self.outcome["failed"][node.nodeid] = {"kinds": names, "message": str(call.excinfo.value)}
 
     def pytest_warning_recorded(self, warning_message):
-        self.found["warnings"].append(str(warning_message.message))
+        self.outcome["warnings"].append(str(warning_message.message))
 
 
 def run_checks(folder, checks, options):
@@ -64,9 +65,9 @@ def run_checks(folder, checks, options):
     library = Path(sys.modules["paperlib"].__file__)
     files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
     imported = [name for name, file in files.items() if "site-packages" in Path(file or "").parts]
-    found = recorder.found | {"status": status, "library": str(library.parents[1])}
-    found["imported"] = imported
-    (folder / "found.json").write_text(json.dumps(found))
+    outcome = recorder.outcome | {"status": status, "library": str(library.parents[1])}
+    outcome["imported"] = imported
+    (folder / "outcome.json").write_text(json.dumps(outcome))
     sys.stdout.flush()
     os._exit(0)
 
@@ -80,17 +81,16 @@ def in_a_fork(folder, checks, options):
             os._exit(1)
     os.waitpid(child, 0)
     log = folder / "log.txt"
-    answer = folder / "found.json"
-    found = json.loads(answer.read_text()) if answer.exists() else {"status": -1}
-    for name in found.pop("imported", ()):
+    answer = folder / "outcome.json"
+    outcome = json.loads(answer.read_text()) if answer.exists() else {"status": -1}
+    for name in outcome.pop("imported", ()):
         importlib.import_module(name)
-    return found | {"log": log.read_text()[-4_000:] if log.exists() else ""}
+    return outcome | {"log": log.read_text()[-4_000:] if log.exists() else ""}
 
 
 def copy_of(source, target):
     """A copy that keeps times, by which Python and numba know what they have compiled."""
-    # Another process may be compiling: what it writes under a name for the time being is gone in a
-    # moment.
+    # Another process may be compiling, and its temporary files are gone in a moment.
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc.*", "*.tmp*", "tmp*"))
 
 

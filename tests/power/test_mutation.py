@@ -15,7 +15,10 @@ import pytest
 from run_mutants import changed
 
 RUNNER = Path(__file__).with_name("run_mutants.py")
-COMPARISON = "the compiled functions are not used on this machine (their results differ from those of plain torch)"
+COMPARISON = (
+    "the compiled functions are not used on this machine"
+    " (their results differ from those of plain torch)"
+)
 AGREE = "tests/test_kernels.py::test_the_compiled_functions_agree_here"
 
 
@@ -23,7 +26,7 @@ AGREE = "tests/test_kernels.py::test_the_compiled_functions_agree_here"
 class Mutant:
     """A change of one place in a file of the library, and the checks that must notice it.
 
-    `told` says that the comparison of a short walk notices it: the results are then right, but a
+    `warned` says that the comparison of a short walk notices it: the results are then right, but a
     warning is told.
     """
 
@@ -33,28 +36,32 @@ class Mutant:
     new: str
     checks: tuple[str, ...]
     options: tuple[str, ...] = ()
-    told: bool = False
+    warned: bool = False
 
 
 def mutant(name, change, *checks, **more):
     """By a line of a file, in which «this→that» is what changes."""
     file, _, line = change.partition(": ")
-    old, new = (re.sub("«(.*)→(.*)»", part, line) for part in (r"\1", r"\2"))
+    old = re.sub("«(.*)→(.*)»", r"\1", line)
+    new = re.sub("«(.*)→(.*)»", r"\2", line)
     return Mutant(name, file, old, new, checks, **more)
 
 
-def told(name, change):
+def warned(name, change):
     """A wrong compiled function, caught before it is used: the warning is turned into an error."""
-    return mutant(name, change, AGREE, told=True)
+    return mutant(name, change, AGREE, warned=True)
 
 
 def harmless(name, change, check):
-    """The same, seen by a user: the enumeration passes, since plain torch has taken the place of what is wrong."""
-    return mutant(name, change, check, options=("-W", "default"), told=True)
+    """The same, seen by a user: plain torch takes the place of what is wrong, and all passes."""
+    return mutant(name, change, check, options=("-W", "default"), warned=True)
 
 
-PATHS, AIS, DEEP = (f"tests/test_{name}.py::test_" for name in ("every_path", "ais", "dbm"))
-NARROW, ADDED = (f"float32 fast, {name}" for name in ("narrow", "wide, rows added"))
+PATHS = "tests/test_every_path.py::test_"
+AIS = "tests/test_ais.py::test_"
+DEEP = "tests/test_dbm.py::test_"
+NARROW = "float32 fast, narrow"
+ADDED = "float32 fast, wide, rows added"
 KERNEL = f"{PATHS}every_draw_of_a_transition_makes_up_the_enumerated_kernel[{{}}]"
 AIS_DRAWS = f"{PATHS}every_draw_of_ais_makes_up_the_models_own_partition_function[{{}}]"
 RAISE_DRAWS = f"{PATHS}every_draw_of_raise_makes_up_the_annealing_model[{{}}]"
@@ -63,22 +70,23 @@ UP_TO_DATE = (
 )
 MODELS = "tests/test_evaluate_models.py::test_"
 IMAGES = "tests/test_modes_of_images.py::test_"
-TEMPERING, STEP, BENNETT, CERTIFIED = (
-    f"tests/test_{name}.py::test_"
-    for name in ("tempering", "tempering_step", "bennett", "certified")
-)
-EVALUATE, SCALES, TRAINING, AUDIT, HIDDEN = (
-    f"tests/test_{name}.py::test_"
-    for name in ("evaluate", "scales", "training_likelihood", "audit", "hidden_layers")
-)
+TEMPERING = "tests/test_tempering.py::test_"
+STEP = "tests/test_tempering_step.py::test_"
+BENNETT = "tests/test_bennett.py::test_"
+CERTIFIED = "tests/test_certified.py::test_"
+EVALUATE = "tests/test_evaluate.py::test_"
+SCALES = "tests/test_scales.py::test_"
+TRAINING = "tests/test_training_likelihood.py::test_"
+AUDIT = "tests/test_audit.py::test_"
+HIDDEN = "tests/test_hidden_layers.py::test_"
 
 GROUPS = {
     "compiled": [
-        told(
+        warned(
             "all uniform numbers twice as large",
             "kernels/cpu.py: return upper * float32(2.0**-«16→15») + lower",
         ),
-        told(
+        warned(
             "rows of units that go off are added",
             "kernels/cpu.py: _add_rows(matrix, off, num_off, int32(«-→»1), sums[chain])",
         ),
@@ -92,19 +100,19 @@ GROUPS = {
             "kernels/cpu.py: own, given = numbers[k, «low - place→0» :]",
             "tests/test_fused.py::test_a_part_of_a_whole_is_drawn_as_within_the_whole[1003]",
         ),
-        told(
+        warned(
             "weights that are not scaled for the visible units",
             "kernels/cpu.py: _draw_at(to_visible[2], «scale→1.0», biases,",
         ),
-        told(
+        warned(
             "biases of the chain's number, not of its temperature",
             "kernels/cpu.py: logits[chain, j] = offsets[«k→chain % len(offsets)», j]",
         ),
-        told(
+        warned(
             "swaps that are accepted when they should be rejected",
             "kernels/cpu.py: if uniform[replica * pairs + pair] «<→>=» accept:",
         ),
-        told(
+        warned(
             "the odd pairs with the numbers of the even ones",
             "kernels/cpu.py: own = «parity→0» * (total // len(betas))",
         ),
@@ -574,8 +582,7 @@ def test_every_mutant_is_noticed(group, tmp_path):
     command = [sys.executable, str(RUNNER), str(jobs), str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     intact, *answers = json.loads(done.stdout)
-    # The copy passes each of the checks as it is: otherwise a failure of a changed one would prove
-    # nothing.
+    # The copy passes each check as it is, or a failure of a changed one would prove nothing.
     assert intact["status"] == 0, intact["log"]
     assert sorted(intact["passed"]) == sorted({check for m in mutants for check in m.checks})
     assert intact["library"] == str(tmp_path / "intact")
@@ -588,7 +595,7 @@ def test_every_mutant_is_noticed(group, tmp_path):
 def noticed(mutant, answer):
     """Whether the checks found out what they had to, and nothing else went wrong."""
     failures = list(answer["failed"].values())
-    if not mutant.told:
+    if not mutant.warned:
         # tests ran and failed, by what they assert; a broken import would prove nothing
         return set(answer["failed"]) == set(mutant.checks) and all(
             "AssertionError" in failure["kinds"] for failure in failures

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 import pytest
 from run_mutants import ROOT, changed, copy_of
 
-# What a chapter needs: the three packages and the notebooks are copied, and what they read is
-# linked.
+# For a chapter, the packages and the notebooks are copied, and what they read is linked.
 COPIED = ("paperlib", "likelihood", "book")
 LINKED = ("data", "figures", "_toc.yml")
 
 
 @dataclass
 class Mutant:
-    """A change of one place, as a line of a file in which «this→that» is what changes, and what nbval shows of it."""
+    """A change of one place, and what nbval shows of it.
+
+    The place is a line of a file in which «this→that» is what changes.
+    """
 
     name: str
     chapter: str
@@ -169,7 +171,8 @@ def mutated(folder, change):
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
     file, _, line = change.partition(": ")
-    old, new = (re.sub("«(.*?)→(.*?)»", part, line) for part in (r"\1", r"\2"))
+    old = re.sub("«(.*?)→(.*?)»", r"\1", line)
+    new = re.sub("«(.*?)→(.*?)»", r"\2", line)
     [source] = [path for name in COPIED for path in (folder / name).glob(f"**/{file}")]
     text = changed(source.read_text(), old, new)
     assert text is not None, f"{file} has no place, or several, that is {old!r}"
@@ -180,13 +183,17 @@ def mutated(folder, change):
 def nbval(folder, chapter):
     """`pytest --nbval-lax` of a chapter in a copy, as far as its first failure."""
     left_out = ("PYTEST_", "PAPERLIB_", "GIT_", "PYTHONDONTWRITEBYTECODE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(left_out)
+    }
     packages = [folder, folder / "likelihood", folder / "book" / "companion"]
-    kept |= {"PYTHONPATH": os.pathsep.join(map(str, packages)), "OMP_NUM_THREADS": "1"}
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, packages)), "OMP_NUM_THREADS": "1"}
     [path] = (folder / "book").glob(f"{chapter}-*.ipynb")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-x", "-vv"]
     command += ["--nbval-lax", "--nbval-current-env", str(path)]
-    return subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.chapter}: {mutant.name}")

@@ -51,8 +51,8 @@ def wrong_ais(monkeypatch):
     module = importlib.import_module("paperlib.estimators.ais")
     right = module.run_chains
 
-    def wrong(path, *given):
-        log_weights, states = right(path, *given)
+    def wrong(path, *arguments):
+        log_weights, states = right(path, *arguments)
         start = path.log_z_start or 0.0
         return start + 1.001 * (log_weights - start), states
 
@@ -83,8 +83,8 @@ def test_chapter_04_passes_with_the_right_ais():
 
 def test_chapter_05_passes_with_the_right_ais():
     """By its record, which `make test` compares with a run."""
-    [found] = ch05.unbiased(load_result("sm2008-figure-3", "digits")["rows"])
-    _, holds = found
+    [row] = ch05.unbiased(load_result("sm2008-figure-3", "digits")["rows"])
+    _, holds = row
     assert holds
 
 

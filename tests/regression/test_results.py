@@ -1,4 +1,4 @@
-"""The numbers of a fresh run against the committed ones, within the tolerance written beside each column.
+"""The numbers of a fresh run against the committed ones, within each column's tolerance.
 
 `make test` runs the notebooks with `PAPERLIB_FIGURES=_build/fresh` first, so that their results
 land there.
@@ -27,8 +27,8 @@ def test_there_are_records_to_compare():
 def test_fresh_run_agrees_with_the_committed_records(chapter):
     moved, left_out = moved_records(chapter, COMMITTED, FRESH)
     if moved:
-        told = ["`make test` executes the notebooks first", *moved]
-        pytest.fail("\n".join(told), pytrace=False)
+        lines = ["`make test` executes the notebooks first", *moved]
+        pytest.fail("\n".join(lines), pytrace=False)
     if left_out:
         pytest.skip("\n".join(left_out))
 

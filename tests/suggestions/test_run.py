@@ -1,4 +1,4 @@
-"""Every suggestion under "What to try" runs to its end: `make try`, about half an hour on two cores."""
+"""Every suggestion under "What to try" runs to its end: `make try`, half an hour on two cores."""
 
 import os
 
