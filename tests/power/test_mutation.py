@@ -494,7 +494,7 @@ GROUPS = {
     "starts, bounds and allowances": [
         mutant(
             "a start from mean field at which every mode counts alike",
-            "annealing/starts.py: means = bounds[kept].«→mul(0).»softmax(0) @",
+            "annealing/starts.py: means = bounds[modes].«→mul(0).»softmax(0) @",
             "tests/test_annealing.py::test_a_mean_field_start_counts_each_mode_by_its_share",
         ),
         mutant(
