@@ -447,10 +447,10 @@ class RBMPairPath(RBMInterpolation):
         burn_in: int = 1_000,
     ) -> None:
         for name in ("num_visible", "dtype", "device"):
-            of_a = getattr(rbm_a, name)
-            of_b = getattr(rbm_b, name)
-            if of_a != of_b:
-                raise InputError(f"rbm_b: expected {name} {of_a} as in rbm_a, got {of_b}")
+            expected = getattr(rbm_a, name)
+            value = getattr(rbm_b, name)
+            if value != expected:
+                raise InputError(f"rbm_b: expected {name} {expected} as in rbm_a, got {value}")
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
         self._rbm_a = rbm_a
         self._sample_a = sample_a

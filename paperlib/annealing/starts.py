@@ -162,15 +162,15 @@ def require_own_path(model: UnnormalizedModel, rows: Tensor) -> None:
     double = model.to("cpu", torch.float64)
     few = rows[:_FEW_ROWS].cpu()
     path = path_to(double, None)
-    at_end = path.log_f(path.state_at(few), 1.0)
-    of_model = double.exact_log_unnormalized(few)
-    difference = (at_end - of_model).abs()
+    path_values = path.log_f(path.state_at(few), 1.0)
+    model_values = double.exact_log_unnormalized(few)
+    difference = (path_values - model_values).abs()
     worst = int(difference.argmax())
     if difference[worst] > _SAME + double.largest_rounding:
         raise InputError(
             f"model: expected ln p*(v) of {type(model).__name__}.annealed "
-            f"to be that of the model itself, got {at_end[worst].item():.6g} "
-            f"for {of_model[worst].item():.6g}; ln Z would be wrong by the difference"
+            f"to be that of the model itself, got {path_values[worst].item():.6g} "
+            f"for {model_values[worst].item():.6g}; ln Z would be wrong by the difference"
         )
 
 
