@@ -1,4 +1,8 @@
-"""Who computes what: `COMPETITORS[task][name]` makes, from an item of work and a device, the function whose calls are timed."""
+"""Who computes what.
+
+`COMPETITORS[task][name]` makes the function whose calls are timed, from an item of work and a
+device.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +45,18 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
 
 
 def calls() -> dict[str, dict[str, str]]:
-    """What each competitor calls for each task: the first line of its function's docstring."""
-    return {
-        task: {name: prepare.__doc__.splitlines()[0].rstrip(".") for name, prepare in named.items()}
-        for task, named in COMPETITORS.items()
-    }
+    """What each competitor calls for each task: the docstring of its function, in one line."""
+    texts = {}
+    for task, competitors in COMPETITORS.items():
+        texts[task] = {}
+        for name, prepare in competitors.items():
+            assert prepare.__doc__ is not None
+            texts[task][name] = " ".join(prepare.__doc__.split()).rstrip(".")
+    return texts
 
 
 def runs(work: Work, device: str, only: str | None = None) -> dict[str, Callable[[], Any]]:
-    """A function for each competitor, or for one, that can do this work on this device, and should."""
+    """A function for each competitor that can do this work on this device, or for `only` one."""
     prepared = {}
     for name, prepare in COMPETITORS[work.task].items():
         if only not in (None, name):

@@ -1,7 +1,8 @@
-"""What a unit of large-scale work costs: a step of a chain, a vector's ln p*, a shard's way through a cluster, a checksum.
+"""What a unit of large-scale work costs.
 
-Processor time of one thread, so that other work on the machine hardly matters; medians of the
-repeats. Random weights: cost does not depend on them.
+Units are a step of a chain, ln p* of a vector, a shard's way through a cluster, and a checksum.
+Processor time is that of one thread, so that other work on the machine hardly matters, and numbers
+are medians of the repeats. Weights are random, since costs do not depend on them.
 
 Usage: python benchmarks/large_scale.py [--repeats 3] [--large]
 """
@@ -47,7 +48,7 @@ def measure(num_visible, num_hidden, steps, repeats):
     path = BaseRatePath(rbm)
     betas = uniform_betas(steps).tolist()
     walk = cost(
-        lambda: run_chains(path, betas, CHAINS, seeded_generator(1), lambda: None),
+        lambda: run_chains(path, betas, CHAINS, seeded_generator(1), lambda _: None),
         repeats,
     )
     v = (torch.rand(1_000, num_visible, generator=seeded_generator(2)) < 0.2).float()
@@ -55,14 +56,15 @@ def measure(num_visible, num_hidden, steps, repeats):
     check = cost(lambda: tensors_checksum([rbm.weights]), 1)
     sent = len(pickle.dumps(path)) / 2**20
     print(
-        f"{num_visible:,} x {num_hidden:,}: {1e6 * walk / steps / CHAINS:,.1f} us for a step of a chain, "
+        f"{num_visible:,} x {num_hidden:,}: "
+        f"{1e6 * walk / steps / CHAINS:,.1f} us for a step of a chain, "
         f"{1e3 * free_energy:,.1f} us for ln p* of a vector, path of {sent:,.0f} MiB, "
         f"{check:.3f} s for the weights' SHA-256"
     )
 
 
 def overhead(repeats):
-    """Wall time of a shard that hardly computes anything, here and through a cluster of one worker process."""
+    """Wall time of a shard that hardly computes anything, here and through a cluster."""
     import distributed
 
     path = BaseRatePath(random_rbm(784, 500))

@@ -14,7 +14,9 @@ from paperlib.numerics import seeded_generator
 
 
 def prepare_ais(work: Work, device: str) -> Callable[[], Answer]:
-    """ais(BaseRatePath(rbm, rbm.visible_bias), uniform_betas(K), chains), without its check against a bound."""
+    """ais(BaseRatePath(rbm, rbm.visible_bias), uniform_betas(K), chains),
+    without its check against a bound.
+    """
     rbm = work.model(device)
     betas = uniform_betas(work.steps)
 

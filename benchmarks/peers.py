@@ -1,4 +1,6 @@
-"""Public peers from PyPI, used as their authors do: their compiled functions, their own loops, without their files and logs.
+"""Public peers from PyPI, used as their authors do.
+
+They run their compiled functions and their loops, without their files and logs.
 
 - `rbms` (Bereux et al.): `rbms.partition_function` and the loop of `rbms.training.pcd.train`. The
   loop is repeated here because the original opens an HDF5 file at every update, which is left out
@@ -18,7 +20,9 @@ from paperlib.models import RBM
 
 
 def prepare_rbms_ais(work: Work, device: str) -> Callable[[], Answer]:
-    """rbms.partition_function.ais.compute_partition_function_ais(num_chains, num_beta=K + 1, params)."""
+    """rbms.partition_function.ais.compute_partition_function_ais(num_chains, num_beta=K + 1,
+    params).
+    """
     from rbms.bernoulli_bernoulli.classes import BBRBM
     from rbms.partition_function.ais import compute_partition_function_ais
 
@@ -54,17 +58,23 @@ def _rbms_exact(work: Work, device: str, listed_before: bool) -> Callable[[], An
 
 
 def prepare_rbms_exact(work: Work, device: str) -> Callable[[], Answer] | None:
-    """rbms.partition_function.exact.compute_partition_function(params, get_categorical_configurations(2, M))."""
+    """rbms.partition_function.exact.compute_partition_function(params,
+    get_categorical_configurations(2, M)).
+    """
     return _rbms_exact(work, device, listed_before=False)
 
 
 def prepare_rbms_exact_sum(work: Work, device: str) -> Callable[[], Answer] | None:
-    """compute_partition_function(params, states) with the list of all states made before the clock starts."""
+    """compute_partition_function(params, states)
+    with the list of all states made before the clock starts.
+    """
     return _rbms_exact(work, device, listed_before=True)
 
 
 def prepare_rbms_training(work: Work, device: str) -> Callable[[], RBM]:
-    """fit_batch_pcd(..., centered=False) and SGD in the loop of rbms.training.pcd.train, training_type cd or pcd."""
+    """fit_batch_pcd(..., centered=False) and SGD in the loop of rbms.training.pcd.train,
+    training_type cd or pcd.
+    """
     from rbms.bernoulli_bernoulli.classes import BBRBM
     from rbms.training.pcd import fit_batch_pcd
 
@@ -97,7 +107,9 @@ def prepare_rbms_training(work: Work, device: str) -> Callable[[], RBM]:
 
 
 def prepare_sklearn_training(work: Work, device: str) -> Callable[[], RBM] | None:
-    """sklearn.neural_network.BernoulliRBM(n_components, learning_rate, batch_size, n_iter).fit(X), X float32; PCD with one step."""
+    """sklearn.neural_network.BernoulliRBM(n_components, learning_rate, batch_size, n_iter).fit(X),
+    X float32; PCD with one step.
+    """
     from sklearn.neural_network import BernoulliRBM
 
     if device != "cpu":

@@ -1,7 +1,7 @@
-"""Writes the published planted models: RBMs with an exactly known ln Z, in `data/planted`, on which any program can be tested.
+"""Writes the published planted models in `data/planted`: RBMs with an exactly known ln Z.
 
-What each file holds, and how to use it: `data/planted/README.md`. The models are functions of the
-arguments and seeds below; the draws, too.
+Any program can be tested on them. What each file holds, and how to use it, says
+`data/planted/README.md`. The models and the draws are functions of the arguments and seeds below.
 
 Usage: python -m benchmarks.planted [NAME ...]
 """
@@ -61,10 +61,10 @@ def make(name):
 
 def provenance(name):
     function, seed, arguments = MODELS[name]
-    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    call = ", ".join(f"{key}={value!r}" for key, value in {"seed": seed, **arguments}.items())
     return {
         "model": name,
-        "made_by": f"benchmarks.planted.{function.__name__}(seed={seed}{', ' if given else ''}{given})",
+        "made_by": f"benchmarks.planted.{function.__name__}({call})",
         "draws": f"{NUM_DRAWS} independent exact draws, seed {seed + 100}",
         "log_z": "exact, in nats, of the weights and biases in this file",
         "paperlib": __version__,

@@ -119,10 +119,9 @@ def prepare_training(work: Work, device: str) -> Callable[[], RBM]:
 
     def run() -> RBM:
         generator = seeded_generator(1, device)
-        weights, visible_bias, hidden_bias = (
-            tensor.clone()
-            for tensor in (initial.weights, initial.visible_bias, initial.hidden_bias)
-        )
+        weights = initial.weights.clone()
+        visible_bias = initial.visible_bias.clone()
+        hidden_bias = initial.hidden_bias.clone()
         chains = images[: work.chains]
         for _ in range(work.epochs):
             order = torch.randperm(len(images), device=device, generator=generator)

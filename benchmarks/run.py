@@ -54,12 +54,17 @@ def rows_of(threads: int, device: str, which: str, repeats: int) -> list[dict[st
     command = [sys.executable, "-m", "benchmarks.worker", device, which, str(repeats)]
     limits = dict.fromkeys(_THREAD_VARIABLES, str(threads))
     print(f"{which} work, {threads} threads", file=sys.stderr)
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | limits, stdout=subprocess.PIPE, text=True
+    worker = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | limits,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,  # what it wrote to standard error says more than an exception
     )
-    if done.returncode != 0:
-        sys.exit(f"benchmarks: the worker ended with exit code {done.returncode}; see above")
-    return [{**json.loads(line), "threads": threads} for line in done.stdout.splitlines()]
+    if worker.returncode != 0:
+        sys.exit(f"benchmarks: the worker ended with exit code {worker.returncode}; see above")
+    return [{**json.loads(line), "threads": threads} for line in worker.stdout.splitlines()]
 
 
 def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
@@ -111,32 +116,34 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, help="by default figures/bench/<machine>.json, _build/bench if quick"
     )
-    chosen = parser.parse_args()
-    if min(chosen.threads) < 1 or chosen.repeats < 1:
+    options = parser.parse_args()
+    if min(options.threads) < 1 or options.repeats < 1:
         parser.error("threads, repeats: expected whole numbers of at least 1")
-    if chosen.device == "cuda" and not torch.cuda.is_available():
+    if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("device: expected a GPU that torch can use, found none")
-    # The state of the code that is measured, not that of the folder half an hour later.
-    threads = sorted(set(chosen.threads))
+    threads = sorted(set(options.threads))
     command = (
-        f"python -m benchmarks.run --threads {' '.join(map(str, threads))} --device {chosen.device} "
-        f"--repeats {chosen.repeats}{' --quick' if chosen.quick else ''}"
+        f"python -m benchmarks.run --threads {' '.join(map(str, threads))} "
+        f"--device {options.device} --repeats {options.repeats}"
     )
-    made = provenance(chosen.device, threads[-1], command)
+    if options.quick:
+        command += " --quick"
+    # The state of the code that is measured, not that of the folder half an hour later.
+    origin = provenance(options.device, threads[-1], command)
     started = time.perf_counter()
-    which = "quick" if chosen.quick else "main"
-    rows = [
-        row for count in threads for row in rows_of(count, chosen.device, which, chosen.repeats)
-    ]
+    which = "quick" if options.quick else "main"
+    rows = []
+    for count in threads:
+        rows += rows_of(count, options.device, which, options.repeats)
     record = {
-        "name": machine_slug(made["machine"]),
+        "name": machine_slug(origin["machine"]),
         "profile": speed.PROFILE,
         "columns": COLUMNS,
         "rows": [{key: row.get(key) for key in COLUMNS} for row in rows],
-        "provenance": {**made, "seconds": round(time.perf_counter() - started, 1)},
+        "provenance": {**origin, "seconds": round(time.perf_counter() - started, 1)},
     }
-    folder = ROOT / ("_build/bench" if chosen.quick else f"figures/{speed.PROFILE}")
-    path = chosen.output or folder / f"{record['name']}.json"
+    folder = ROOT / ("_build/bench" if options.quick else f"figures/{speed.PROFILE}")
+    path = options.output or folder / f"{record['name']}.json"
     with storage.atomic_path(path) as temporary:
         temporary.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
     print(f"\nTimes as long as this library\n\n{speed.speed_table([record])}")

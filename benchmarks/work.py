@@ -26,10 +26,10 @@ CD_STEPS = {"CD-1": 1, "CD-25": 25, "PCD": 1}
 
 
 class Answer(NamedTuple):
-    """A result, so that it can be seen that all computed the same; `std_error` None: unknown, 0: exact up to rounding."""
+    """A result, by which one sees that all computed the same."""
 
     value: float | None
-    std_error: float | None
+    std_error: float | None  # None: unknown; 0: the value is exact up to rounding
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,10 @@ class Work:
         return replace(self, steps=min(self.steps, 4))
 
     def model(self, device: str = "cpu") -> RBM:
-        """An RBM whose pixels are mostly off, as in pictures of digits, and whose hidden units are as decided as after training."""
+        """An RBM whose pixels are mostly off, as in pictures of digits.
+
+        Its hidden units are as decided as those of a trained one.
+        """
         generator = seeded_generator(2008)
         weights = torch.randn(self.visible, self.hidden, generator=generator)
         scale = 1.5 / (self.visible + self.hidden) ** 0.5
@@ -76,8 +79,8 @@ class Work:
         return RBM(scale * weights, visible_bias, hidden_bias).to(device)
 
     def images(self, device: str = "cpu") -> Tensor:
-        """Independent pixels with the probabilities of the model's visible biases, [N, visible], float32."""
-        count = {"RAISE": self.vectors}.get(self.task, self.chains)
+        """Independent pixels with the probabilities of the model's visible biases, [N, visible]."""
+        count = self.vectors if self.task == "RAISE" else self.chains
         if self.task in CD_STEPS:
             count *= min(_MINIBATCHES, self.steps)
         probabilities = torch.sigmoid(self.model().visible_bias)

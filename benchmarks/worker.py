@@ -1,4 +1,6 @@
-"""Takes time, in a process that `run` starts with the number of threads in its environment; prints JSON lines.
+"""Measures times and prints them as JSON lines.
+
+`run` starts it as a process, with the number of threads in its environment:
 
     python -m benchmarks.worker DEVICE main|quick REPEATS
 
@@ -47,10 +49,11 @@ def take_time(works: Iterable[Work], device: str, repeats: int) -> None:
             elapsed, answers[work, name] = timed(run, device)
             seconds.setdefault((work, name), []).append(round(elapsed, 6))
             say(work, f"{name}, turn {turn} of {repeats}")
-    for (work, name), taken in seconds.items():
-        found = answers[work, name]
-        answer = found if isinstance(found, Answer) else Answer(None, None)
-        row = {**asdict(work), "by": name, "seconds": taken, **answer._asdict()}
+    for (work, name), times in seconds.items():
+        answer = answers[work, name]
+        if not isinstance(answer, Answer):  # of training it is a model
+            answer = Answer(None, None)
+        row = {**asdict(work), "by": name, "seconds": times, **answer._asdict()}
         print(json.dumps(row), flush=True)
 
 

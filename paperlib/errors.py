@@ -26,10 +26,10 @@ class ReproductionError(Exception):
 
 
 def never_changed(instead: str) -> Callable[[type[_Class]], type[_Class]]:
-    """For a frozen dataclass that notebooks hold: an assignment to its attribute says what to write `instead`.
+    """A decorator for frozen dataclasses: assigning to an attribute says what to write `instead`.
 
-    Python's own message, `cannot assign to field 'test'`, leaves a reader of a notebook with
-    nothing to do.
+    Notebooks hold such objects. Python's own message, `cannot assign to field 'test'`, does not
+    tell their readers what to do.
 
     Examples
     --------
@@ -38,15 +38,16 @@ def never_changed(instead: str) -> Callable[[type[_Class]], type[_Class]]:
     ... @dataclass(frozen=True)
     ... class Point:
     ...     x: float
-    >>> Point(0.0).x = 1.0
+    >>> Point(0.0).x = 1.0  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dataclasses.FrozenInstanceError: cannot assign to 'x' of a Point, which other parts of a program may hold; write start = Point(...)
+    dataclasses.FrozenInstanceError: cannot assign to 'x' of a Point, ...; write start = Point(...)
     """
 
     def refuse(self: object, name: str, _: object) -> None:
         kind = type(self).__name__
         raise FrozenInstanceError(
-            f"cannot assign to {name!r} of a {kind}, which other parts of a program may hold; {instead}"
+            f"cannot assign to {name!r} of a {kind}, "
+            f"which other parts of a program may hold; {instead}"
         )
 
     def with_advice(frozen: type[_Class]) -> type[_Class]:

@@ -1,4 +1,7 @@
-"""Large matrices in parts, so that no copy is larger than a small multiple of what is given; and memory that goes back to the system."""
+"""Memory: large matrices are worked on in parts, and large arrays are returned to the system.
+
+A part is so small that copies of it hardly count beside the matrix itself.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,22 @@ from functools import cache
 
 from torch import Tensor
 
-#: What is made at a time of rows that are few but wide.
+#: How many bytes the work on one of `parts` may take.
 PART_BYTES = 2**24
-# The same of a matrix that is worked on element by element.
+# How large each of `small_parts` is in float64.
 _SMALL_PART_BYTES = 2**23
-# Smaller models leave no gaps that matter.
+# Models with fewer weights leave no gaps that matter.
 _MANY_NUMBERS = 2**21
-# What `mallopt` calls the size from which on an array has a place of its own, and that size in
-# bytes.
+# The number by which `mallopt` knows the size from which arrays are mapped separately.
 _M_MMAP_THRESHOLD = -3
+# That size, in bytes.
 _LARGE_ARRAY = 2**22
 
 
 def parts(rows: Tensor, bytes_of_each: int) -> tuple[Tensor, ...]:
-    """Consecutive parts of `rows` [N, n], for work that makes so many bytes for each: 16 MiB at a time.
+    """Consecutive parts of `rows` [N, n], each of which needs 16 MiB of memory to be worked on.
+
+    `bytes_of_each` says how many bytes the work needs for a row.
 
     Examples
     --------
@@ -33,7 +38,7 @@ def parts(rows: Tensor, bytes_of_each: int) -> tuple[Tensor, ...]:
 
 
 def small_parts(matrix: Tensor) -> tuple[Tensor, ...]:
-    """Consecutive rows of a matrix [n, m] of 8 MiB each in float64, for work on each element that needs such copies.
+    """Consecutive rows of a matrix [n, m] in parts of 8 MiB, for work that needs copies in float64.
 
     Examples
     --------
@@ -45,11 +50,11 @@ def small_parts(matrix: Tensor) -> tuple[Tensor, ...]:
 
 
 def give_back_at_once(weights: Tensor) -> None:
-    """From now on, return each array of 4 MiB or more to the system when it is no longer used, where weights are as many as these or more.
+    """For a large model: from now on, arrays of 4 MiB or more return to the system once unused.
 
     The allocator of glibc keeps arrays of up to 32 MiB for later ones. A small result behind such a
-    gap then keeps it for ever, and a large model leaves hundreds of megabytes of gaps. Does nothing
-    for small models, whose arrays are smaller, and on other systems.
+    gap then keeps it for ever, and a large model leaves hundreds of megabytes of gaps. Nothing
+    happens on other systems, or if there are few weights.
 
     Examples
     --------
@@ -62,7 +67,7 @@ def give_back_at_once(weights: Tensor) -> None:
 
 @cache
 def _set_threshold() -> None:
-    """Do it, once in a process, where the C library can; what is free already is returned, too."""
+    """Set glibc's threshold, once in a process, and return what is free already."""
     if sys.platform != "linux":
         return
     library = ctypes.CDLL(None)

@@ -17,16 +17,17 @@ _MOST_UNITS = 24
 
 
 def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
-    """Logarithm of the mean of `exp(log_values)` along `dim`, without overflow; minus infinity stands for zero."""
+    """ln of the mean of `exp(log_values)` along `dim`, without overflow; minus infinity is ln 0."""
     return torch.logsumexp(log_values, dim) - math.log(log_values.shape[dim])
 
 
 def leave_one_out(log_values: Tensor) -> Tensor:
-    """How far the logarithm of a mean moves without each of its values, [..., M], less the average move; for M of at least 2.
+    """How far the logarithm of a mean moves if one of its M values is left out; M of at least 2.
 
-    So scaled that the sum of squares is the jackknife's variance of the logarithm. For a few
-    log-normal values it is right on average however widely they spread, where the delta rule, their
-    relative variance over M, states down to a fiftieth of the variance.
+    From ln of the values, [..., M], to one move for each, [..., M], less the average move. The
+    moves are scaled so that the sum of their squares is the jackknife's variance of the logarithm.
+    For a few log-normal values it is right on average however widely they spread. The delta rule,
+    which takes their relative variance over M, states as little as a fiftieth of the variance.
 
     Examples
     --------
@@ -35,23 +36,21 @@ def leave_one_out(log_values: Tensor) -> Tensor:
     """
     count = log_values.shape[-1]
     nothing = torch.full_like(log_values[..., :1], -math.inf)
-    # sums of all before and of all behind, since a difference of sums would lose small values
-    # beside large ones
-    before, behind = (
-        torch.cat([nothing, values[..., :-1].logcumsumexp(-1)], -1)
-        for values in (log_values, log_values.flip(-1))
-    )
+    # The rest is the sum of all values before and of all values behind, since the difference
+    # between the whole sum and a large value would lose small ones.
+    before = torch.cat([nothing, log_values[..., :-1].logcumsumexp(-1)], -1)
+    behind = torch.cat([nothing, log_values.flip(-1)[..., :-1].logcumsumexp(-1)], -1)
     without = torch.logaddexp(before, behind.flip(-1))
     return math.sqrt((count - 1) / count) * (without - without.mean(-1, keepdim=True))
 
 
 def effective_sample_size(log_weights: Tensor) -> Tensor:
-    """(sum w)^2 / sum w^2 along the last dimension, between 1 (one weight dominates) and M (all are equal)."""
+    """(sum w)^2 / sum w^2 along the last dimension: from 1, if one weight dominates, to M."""
     return (2 * log_weights.logsumexp(-1) - (2 * log_weights).logsumexp(-1)).exp()
 
 
 def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
-    """Weighted mean over the first dimension, or the plain mean without weights; [N, ...] gives [...].
+    """Mean over the first dimension, with weights [N] or without; [N, ...] gives [...].
 
     Examples
     --------
@@ -74,10 +73,11 @@ def softplus(x: Tensor) -> Tensor:
 
 @plain_torch()
 def all_states(width: int) -> Tensor:
-    """Every binary vector of length `width`, at most 24, counting upwards: float64 [2^width, width]."""
+    """Every binary vector of length `width`, at most 24, in order: float64 [2^width, width]."""
     if width > _MOST_UNITS:
         raise InputError(
-            f"width: expected at most {_MOST_UNITS} units, whose states fit into memory, got {width}"
+            f"width: expected at most {_MOST_UNITS} units, whose states fit into memory, "
+            f"got {width}"
         )
     return bits(torch.arange(2**width), width).double()
 
@@ -96,7 +96,7 @@ def bits(index: Tensor, width: int) -> Tensor:
 
 
 def bernoulli_log_prob(values: Tensor, logits: Tensor) -> Tensor:
-    """ln of the probability of binary `values` [..., n] under independent units with these logits; [...], in nats."""
+    """ln p of binary `values` [..., n] of independent units with these logits; [...], in nats."""
     return (values * logits - softplus(logits)).sum(-1)
 
 
@@ -131,9 +131,10 @@ def student_quantile(level: float, degrees_of_freedom: float) -> float:
 def resolve_generator(
     generator: torch.Generator | int | None, device: torch.device | str = "cpu"
 ) -> torch.Generator:
-    """`generator` itself, a new one with a whole number as its seed or, for `None`, with one from system entropy.
+    """The generator that an argument stands for: a generator itself, or a new one with this seed.
 
-    Never the global state. Every public function that takes a `generator` asks here.
+    For `None` the seed comes from system entropy. Every public function that takes a `generator`
+    calls this, so that nothing uses torch's global random state.
 
     Raises
     ------
@@ -143,7 +144,8 @@ def resolve_generator(
 
     Examples
     --------
-    >>> torch.rand(2, generator=resolve_generator(0)) == torch.rand(2, generator=seeded_generator(0))
+    >>> draws = torch.rand(2, generator=resolve_generator(0))
+    >>> draws == torch.rand(2, generator=seeded_generator(0))
     tensor([True, True])
     """
     device = torch.device(device)
@@ -159,16 +161,19 @@ def resolve_generator(
         )
     if _place(generator.device) != _place(device):
         raise InputError(
-            f"generator: expected one on device {device}, where the model is, got {generator.device}"
+            f"generator: expected one on device {device}, where the model is, "
+            f"got {generator.device}"
         )
     return generator
 
 
 def _place(device: torch.device) -> tuple[str, int]:
-    """A device's type and number: that of the current GPU if it names none, and always the same one for the CPU."""
-    if device.type == "cuda":
-        return device.type, torch.cuda.current_device() if device.index is None else device.index
-    return device.type, 0 if device.type == "cpu" else device.index or 0
+    """A device's type and number, which torch may leave out."""
+    if device.type == "cpu":
+        return device.type, 0
+    if device.type == "cuda" and device.index is None:
+        return device.type, torch.cuda.current_device()
+    return device.type, device.index or 0
 
 
 def seeded_generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:

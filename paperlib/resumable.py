@@ -113,8 +113,8 @@ class Part(NamedTuple):
     """A part of a long computation."""
 
     name: str  # a hash of all that it depends on
-    # Given what all parts share, the device, and a function to call after each step, returns
-    # tensors by name.
+    # From what all parts share, the device, and a function to call after each step, to tensors by
+    # name.
     compute: Callable[[Any, torch.device, OnStep], Mapping[str, Tensor]]
     steps: int = 1  # for the progress bar
 

@@ -19,7 +19,9 @@ from paperlib.errors import InputError
 # How many times larger than a packed file its contents may be. Binary images in which most pixels
 # are off come close to it.
 _LARGEST_RATIO = 100
+# So many bytes may come out of any packed file.
 _SMALLEST_LIMIT = 2**26
+# How many bytes are unpacked at a time.
 _PIECE = 2**20
 
 
@@ -43,7 +45,10 @@ def repository_root() -> Path:
 
 
 def companion_folder() -> Path:
-    """The folder with `data/` and `figures/`, which the chapters read: the checkout, or else what an installed wheel carries of it."""
+    """The folder with `data/` and `figures/`, which the chapters read.
+
+    That is the checkout, or else the copy of it that an installed wheel carries.
+    """
     try:
         return repository_root()
     except ValueError as error:
@@ -56,7 +61,7 @@ def companion_folder() -> Path:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary file beside `path` that is renamed to it when the block ends without an exception.
+    """A temporary file that takes the place of `path` when the block ends without an exception.
 
     An exception, Ctrl-C included, removes the temporary file and leaves what was at `path`
     untouched.
@@ -91,7 +96,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_json(path: str | os.PathLike[str], value: object, allow_nan: bool = False) -> None:
-    """Write a value as JSON, whole or not at all; infinite numbers, which not every program reads, only where they are allowed.
+    """Write a value as JSON, whole or not at all.
+
+    Infinite numbers and NaN, which not every program reads, are refused unless `allow_nan` is set.
 
     Examples
     --------
@@ -105,7 +112,9 @@ def write_json(path: str | os.PathLike[str], value: object, allow_nan: bool = Fa
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Whether there is an ordinary file of this name, not a folder, device or pipe; False for an impossible file name.
+    """Whether there is an ordinary file of this name, and not a folder, device or pipe.
+
+    False for a name that no file can have.
 
     Examples
     --------
@@ -119,20 +128,25 @@ def is_file(path: str | os.PathLike[str]) -> bool:
 
 
 def file_and_member(location: str) -> tuple[str, str]:
-    """A file, and the name of an array in it if there is a file before one of the colons of `FILE:NAME`.
+    """The two parts of `FILE:NAME`, the name of an array in a file; without one the name is empty.
+
+    Both parts may have colons: the file ends before the first colon that leaves the name of a file.
 
     Examples
     --------
     >>> file_and_member(f"{__file__}:T=2.0:x")[1], file_and_member("C:/missing.npy")
     ('T=2.0:x', ('C:/missing.npy', ''))
     """
-    colons = (n for n, letter in enumerate(location) if letter == ":" and is_file(location[:n]))
-    end = len(location) if is_file(location) else next(colons, len(location))
-    return location[:end], location[end + 1 :]
+    if is_file(location):
+        return location, ""
+    for n, letter in enumerate(location):
+        if letter == ":" and is_file(location[:n]):
+            return location[:n], location[n + 1 :]
+    return location, ""
 
 
 def unpacked_limit(path: Path) -> int:
-    """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB if that is more."""
+    """How many bytes may come out of a packed file: a hundred times its size, at least 64 MiB."""
     return max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
 
 
@@ -140,9 +154,11 @@ def require_modest(path: Path, size: int) -> None:
     """Raise an InputError if a packed file holds more than `unpacked_limit` bytes."""
     limit = unpacked_limit(path)
     if size > limit:
+        # who stops reading one byte beyond the limit does not know the size
+        number = "more" if size == limit + 1 else size
         raise InputError(
-            f"expected at most {limit} bytes in the packed file {path}, a hundred times its size, got {'more' if size == limit + 1 else size}; "
-            "if you trust it, write its content without compression"
+            f"expected at most {limit} bytes in the packed file {path}, a hundred times its size, "
+            f"got {number}; if you trust it, write its content without compression"
         )
 
 
@@ -153,14 +169,23 @@ def is_gzip(path: Path) -> bool:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The contents of a file, decompressed if it is a gzip file that is whole and holds no more than `unpacked_limit` bytes."""
+    """The contents of a file, decompressed if it is a gzip file.
+
+    Raises
+    ------
+    InputError
+        If a gzip file is damaged, or holds more than `unpacked_limit` bytes.
+    """
     if not is_gzip(path):
         return path.read_bytes()
     limit = unpacked_limit(path)
     content = bytearray()
     try:
         with gzip.open(path) as file:
-            while len(content) <= limit and (piece := file.read(_PIECE)):
+            while len(content) <= limit:
+                piece = file.read(_PIECE)
+                if not piece:
+                    break
                 content += piece
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(

@@ -1,4 +1,8 @@
-"""Independent tasks, and walks of many steps, side by side on the processor's cores; and how far they are."""
+"""Independent tasks and walks of many steps, side by side on the processor's cores.
+
+`run_in_threads` is for tasks of which only the end is of interest, `walk_side_by_side` for walks
+that report every step, and `step_bar` is the progress bar of both.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,9 @@ OnStep: TypeAlias = Callable[[int], object]
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """A context with a single torch thread, since the last digits of float32 sums depend on how many threads share them.
+    """A context with a single torch thread.
+
+    The last digits of float32 sums depend on how many threads share them.
 
     Examples
     --------
@@ -41,11 +47,12 @@ def run_in_threads(
     on_result: Callable[[], object] = lambda: None,
     stop: Callable[[], object] = lambda: None,
 ) -> list[Result]:
-    """The results of all tasks, in order; as many run at a time as torch has threads (`torch.set_num_threads`), each with one thread.
+    """The results of all tasks, in order; as many run at a time as torch has threads.
 
-    Since each task is the work of one thread, its last digits are the same for any number of
-    threads. Threads pay off where the tasks spend their time in large tensor operations, outside
-    the interpreter.
+    Each task is the work of one thread, so its last digits are the same for any number of threads
+    (`torch.set_num_threads`). Threads pay off where the tasks spend their time in large tensor
+    operations, outside the interpreter. `on_result` is called when a task is done, and `stop` when
+    one of several has failed, before the exception is raised.
     """
     threads = torch.get_num_threads()
     if min(threads, len(tasks)) == 1:  # to start a thread takes longer than a small task
@@ -86,11 +93,14 @@ def in_open_notebook() -> bool:
 def step_bar(
     total: int, description: str, progress: bool | None, unit: str = "step", initial: int = 0
 ) -> tqdm:
-    """A progress bar; if `progress` is None, only in a terminal or an open notebook, and if the run takes more than two seconds.
+    """A progress bar for a run of more than two seconds.
 
-    In a notebook it goes away once it is full, so that it is not saved with the outputs.
+    If `progress` is None, there is one only in a terminal or in an open notebook. There it goes
+    away once it is full, so that it is not saved with the outputs.
     """
     notebook = in_open_notebook()
+    # None lets tqdm find out whether standard error is a terminal
+    by_default = False if notebook else None
     return tqdm(
         total=total,
         initial=initial,
@@ -101,7 +111,7 @@ def step_bar(
         # JupyterLab shows what goes to standard error in red
         file=sys.stdout if notebook else None,
         leave=not notebook,
-        disable=(False if notebook else None) if progress is None else not progress,
+        disable=by_default if progress is None else not progress,
     )
 
 
@@ -110,9 +120,10 @@ class _StoppedError(Exception):
 
 
 def walk_side_by_side(walks: Sequence[Callable[[OnStep], Result]], on_step: OnStep) -> list[Result]:
-    """`run_in_threads` for tasks of many steps, each of which is reported to `on_step` by one thread at a time.
+    """`run_in_threads` for tasks of many steps, which are reported to `on_step`.
 
-    An exception in one of them, or Ctrl-C, ends the others at their next step.
+    Only one thread calls it at a time. An exception in one walk, or Ctrl-C, ends the others at
+    their next step.
     """
     stop = threading.Event()
     lock = threading.Lock()

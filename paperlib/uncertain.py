@@ -1,7 +1,7 @@
 """Numbers with a standard error, and the one rule by which errors are joined.
 
-A standard error is itself an estimate. How well it is known is said by its degrees of freedom, and
-an interval has as many standard errors to either side as Student's t has for them. Every estimate
+A standard error is itself an estimate. Its degrees of freedom say how well it is known, and
+Student's t says how many standard errors an interval then has to either side. Every estimate
 of this library, every average, bracket and comparison is such a number; sums and differences of
 independent ones are again such numbers.
 
@@ -17,19 +17,19 @@ The rule was chosen by counting how often intervals of 95 % hold sums of two and
 1, 2, 5, 20 and infinitely many degrees of freedom, whose true standard deviations differ by up to 9
 times (`tests/test_uncertain.py`). They do in
 
-===============================================  ==================  ==================  ==================
-rule                                             any dof             dof of at least 2   dof of at least 5
-===============================================  ==================  ==================  ==================
-this one                                         93.5 to 99.6 %      95.0 to 98.7 %      95.0 to 97.0 %
-Welch and Satterthwaite                          87.4 to 98.2 %      92.2 to 96.7 %      94.4 to 95.4 %
-root of the sum of squared quantiles (Banerjee)  95.0 to 99.9 %      95.0 to 99.5 %      95.0 to 97.9 %
-===============================================  ==================  ==================  ==================
+===============================================  ==============  =================  ==============
+rule                                             any dof         dof of at least 2  of at least 5
+===============================================  ==============  =================  ==============
+this one                                         93.5 to 99.6 %  95.0 to 98.7 %     95.0 to 97.0 %
+Welch and Satterthwaite                          87.4 to 98.2 %  92.2 to 96.7 %     94.4 to 95.4 %
+root of the sum of squared quantiles (Banerjee)  95.0 to 99.9 %  95.0 to 99.5 %     95.0 to 97.9 %
+===============================================  ==============  =================  ==============
 
 Welch's rule errs on the wrong side where one part with a single degree of freedom dominates: by
 chance that part looks small, and then the rule forgets how badly it is known. Banerjee's never does
-(that is a theorem), but is too wide, and its degrees of freedom depend on the level. Where several
-parts have a single degree of freedom no rule of these has 97 %, since their errors are seldom all
-too small at once. Those intervals are too wide here, rather than too narrow.
+(that is a theorem), but its intervals are too wide, and its degrees of freedom depend on the level.
+Where several parts have a single degree of freedom, the intervals of this rule are too wide rather
+than too narrow, since the errors of all parts are seldom too small at once.
 
 An error with fewer than four degrees of freedom is better known as a part of a sum than alone, so
 much so that the interval of the sum can be the narrower one.
@@ -78,7 +78,7 @@ class Uncertain:
     dof: float = math.inf
 
     def __getitem__(self, index: int) -> float:
-        """Value, standard error and degrees of freedom by number, so that they can also be unpacked."""
+        """Value, standard error or degrees of freedom by number; this also unpacks all three."""
         return (self.value, self.std_error, self.dof)[index]
 
     def __add__(self, other: Uncertain) -> Uncertain:
@@ -103,7 +103,7 @@ class Uncertain:
     def interval(
         self, level: float = 0.95, *, too_low: float = 0.0, too_high: float = 0.0
     ) -> tuple[float, float]:
-        """An interval (low, high) from Student's t, meant to contain the true number with this probability.
+        """An interval (low, high) from Student's t, meant to hold the true number at this level.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Uncertain:
 
 
 def total(numbers: Iterable[Uncertain]) -> Uncertain:
-    """The sum of independent numbers, with the error and the degrees of freedom that the module describes.
+    """The sum of independent numbers, with its error and degrees of freedom by this module's rule.
 
     Examples
     --------

@@ -56,9 +56,11 @@ def as_tensor(name: str, value: object) -> Tensor:
         tensor = value
     else:
         parts = value if isinstance(value, list | tuple) else [value]
-        if hidden := sum(np.ma.count_masked(part) for part in parts if np.ma.is_masked(part)):
+        masked = sum(np.ma.count_masked(part) for part in parts if np.ma.is_masked(part))
+        if masked:
             raise InputError(
-                f"{name}: expected numbers, got {hidden} masked values, which are none; fill them in, or leave their rows out"
+                f"{name}: expected numbers, got {masked} masked values, which are none; "
+                "fill them in, or leave their rows out"
             )
         try:
             array = np.asarray(value)
@@ -196,7 +198,7 @@ def as_binary(name: str, value: object, width: int | None = None) -> Tensor:
 
 
 def blocks(tensor: Tensor) -> tuple[Tensor, ...]:
-    """Consecutive parts of `tensor` along its first dimension, of four million numbers each, for work that needs copies."""
+    """Consecutive parts of `tensor` of four million numbers each, for work that needs copies."""
     if tensor.ndim == 0 or tensor.numel() == 0:
         return (tensor,)
     return tensor.split(max(1, _BLOCK_NUMBERS * len(tensor) // tensor.numel()))
@@ -206,8 +208,8 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
     """Raise unless `tensor` has this shape; `None` stands for any length of at least one."""
     expected = "[" + ", ".join("any" if n is None else str(n) for n in shape) + "]"
     matches = tensor.ndim == len(shape) and all(
-        have >= 1 if want is None else have == want
-        for have, want in zip(tensor.shape, shape, strict=True)
+        length >= 1 if required is None else length == required
+        for length, required in zip(tensor.shape, shape, strict=True)
     )
     if not matches:
         raise InputError(f"{name}: expected shape {expected}, got {list(tensor.shape)}")
@@ -216,7 +218,10 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
 def parameter(
     name: str, value: object, shape: Sequence[int | None], like: Tensor | None = None
 ) -> Tensor:
-    """A copy of finite numbers of this shape, such as a model's parameter, in the type and on the device of the tensor `like` if one is given."""
+    """A copy of finite numbers of this shape, such as a model's parameter.
+
+    In the type and on the device of the tensor `like`, if there is one.
+    """
     tensor = as_float_tensor(name, value, None if like is None else like.dtype)
     tensor = tensor if like is None else tensor.to(like.device)
     if not isinstance(value, np.ndarray):  # which was copied already
@@ -274,7 +279,8 @@ def require_binary(name: str, tensor: Tensor) -> None:
     if count:
         raise InputError(
             f"{name}: expected only 0 and 1, got {count} other values of {tensor.numel()}, "
-            f"for example {example:g} (paperlib.datasets.binarize turns intensities into binary data)"
+            f"for example {example:g} "
+            "(paperlib.datasets.binarize turns intensities into binary data)"
         )
 
 
@@ -291,27 +297,27 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 def require_fraction(name: str, value: object) -> float:
-    """`value`; raise unless it is a number above 0 and below 1, such as the level of an interval."""
+    """`value`, such as the level of an interval; raise unless it is a number between 0 and 1."""
     if not is_number(value) or not 0 < value < 1:
         raise InputError(f"{name}: expected a number between 0 and 1, got {value!r}")
     return value
 
 
 def require_device(name: str, device: torch.device | str, present: bool = True) -> torch.device:
-    """`device`; raise unless it is a CPU or a CUDA GPU and, if `present` is set, one that torch finds here."""
+    """`device`; raise unless it is a CPU or a CUDA GPU, one that torch finds if it is `present`."""
     try:
-        found = torch.device(device)
+        place = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise InputError(f"{name}: expected cpu or cuda, got {device!r}") from error
-    if found.type not in ("cpu", "cuda"):
-        raise InputError(f"{name}: expected cpu or cuda, got {str(found)!r}")
+    if place.type not in ("cpu", "cuda"):
+        raise InputError(f"{name}: expected cpu or cuda, got {str(place)!r}")
     # without an index it is the current GPU
-    if present and found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+    if present and place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
         raise InputError(
-            f"{name}: expected a device that torch finds on this machine, got {str(found)!r} and found "
-            f"{torch.cuda.device_count()} GPUs"
+            f"{name}: expected a device that torch finds on this machine, got {str(place)!r} "
+            f"and found {torch.cuda.device_count()} GPUs"
         )
-    return found
+    return place
 
 
 def require_enumerable(num_hidden: int, most: int) -> None:

@@ -10,6 +10,7 @@ from enumeration import random_rbm
 
 from paperlib.annealing import BaseRatePath
 from paperlib.kernels import Memory, cpu, draw_bits, draw_bits_of_logits, products, reference
+from paperlib.kernels.arguments import ProductArrays
 from paperlib.kernels.capability import call_of_torch, multiplies_integers
 from paperlib.kernels.products import binary_product
 from paperlib.models import RBM
@@ -91,11 +92,11 @@ def test_sums_are_brought_up_to_date_in_each_way(most_changed):
     lower = torch.arange(40 * 70) * 53 % 199 - 99
     matrix = (256 * upper + lower).float().view(40, 70)
     product = binary_product(matrix, torch.tensor(32_639.0))
-    rows, last, sums, *_ = product.kept(len(states), Memory())
+    rows, last, sums, *_ = product.arrays(len(states), Memory())
     pieces = np.zeros((len(states), 140), np.int32)
     call = call_of_torch(pieces, last.view(np.int8), product.pieces)
     for now in (states, ~states, states.roll(1)):
-        cpu.multiply((rows, last, sums, pieces, call, most_changed), now.numpy())
+        cpu.multiply(ProductArrays(rows, last, sums, pieces, call, most_changed), now.numpy())
         expected = reference.integer_sums(now, torch.from_numpy(rows))
         assert np.array_equal(sums, expected)
 

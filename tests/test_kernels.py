@@ -352,7 +352,7 @@ TAKES = {
     "GPU": set(),
 }
 # What the products of a layer of six with one of four units do at most, see
-# `paperlib.kernels.cpu.Product`.
+# `paperlib.kernels.arguments.ProductArrays`.
 MOST_CHANGED = {
     "float32 fast, narrow": -1,
     "float32 fast, narrow, no fast integers": -1,
@@ -374,7 +374,9 @@ def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backe
     if not backend.name.startswith("float32 fast"):
         assert not called
     elif backend.name in MOST_CHANGED:
-        assert path._sampler._to_hidden.kept(20, Memory())[-1] == MOST_CHANGED[backend.name]
+        assert (
+            path._sampler._to_hidden.arrays(20, Memory()).most_changed == MOST_CHANGED[backend.name]
+        )
         assert ("draw_visible" in called) == path._sampler._to_hidden.narrow
 
 

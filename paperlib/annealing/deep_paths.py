@@ -102,7 +102,10 @@ class DBMPath(BaseRatePath):
         generator: torch.Generator,
         on_step: OnStep,
     ) -> tuple[VisibleState, Tensor]:
-        """Run the heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
+        """h2 for each row of `v` [chains, D], and the log-weights so far, float64 [chains].
+
+        Both come from the heating chain of Algorithm 3.
+        """
         width = self.num_visible
         v = v.to(self.device, torch.bool)
         bias = self._visible_bias_a
@@ -116,7 +119,10 @@ class DBMPath(BaseRatePath):
     def _clamped_transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
-        """One block Gibbs step of h1 and h2 at `beta` with v held fixed; it is reversible with h1 summed out."""
+        """One block Gibbs step of h1 and h2 at `beta`, with v held fixed.
+
+        With h1 summed out it is reversible.
+        """
         width = self.num_visible
         first = state.first
         h1 = draw_bits_of_logits(state.hidden_input, generator, beta, first)
@@ -148,8 +154,9 @@ class DBNPath(BaseRatePath):
     --------
     >>> import torch
     >>> from paperlib.models import DBN, RBM
-    >>> layers = [RBM(torch.zeros(n, m), torch.zeros(n), torch.zeros(m)) for n, m in ((4, 3), (3, 2))]
-    >>> path = DBNPath(DBN(layers))
+    >>> below = RBM(torch.zeros(4, 3), torch.zeros(4), torch.zeros(3))
+    >>> top = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> path = DBNPath(DBN([below, top]))
     >>> path.num_visible, path.units(path.sample_start(5, torch.Generator())).shape
     (4, torch.Size([5, 3]))
     """
@@ -167,7 +174,7 @@ class DBNPath(BaseRatePath):
         return self._dbn, self._visible_bias_a
 
     def checksum(self) -> str:
-        """SHA-256 of everything that draws and weights along the path depend on, including the directed layers."""
+        """SHA-256 of all that draws and weights depend on, the directed layers included."""
         return storage.sha256(f"{super().checksum()} {self._dbn.checksum()}".encode())
 
     def begin_reverse(
@@ -177,13 +184,15 @@ class DBNPath(BaseRatePath):
         generator: torch.Generator,
         on_step: OnStep,
     ) -> tuple[VisibleState, Tensor]:
-        """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains].
+        """h^{L-1} for each row of `v` [chains, D], drawn from Q, and its log-weight.
 
-        The top RBM's part of ln p* is computed with the weights of the path, which may be rounded,
-        so that the mean weight is a probability.
+        The log-weights are ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains]. The top RBM's part
+        of ln p* is computed with the weights of the path, which may be rounded, so that the mean
+        weight is a probability.
         """
         v = v.to(self.device, self.dtype)
         hidden = self._dbn.recognize(v, generator)
+        # without directed layers the top RBM's units are the visible ones
         state = self._state([v, *hidden][-1].bool())
         log_weights = self._dbn.log_directed(v, hidden).double() + self.log_f(state, 1.0)
         log_weights -= self._dbn.log_recognition(v, hidden).double()
@@ -206,13 +215,17 @@ class HiddenState:
 
 
 class PosteriorPath(AnnealingPath[HiddenState]):
-    """A path from the proposal of hidden units Q(h | v) to the posterior p(h | v), with one chain for each of the given test vectors.
+    """A path from the proposal of hidden units Q(h | v) to their posterior p(h | v).
 
-    With ln f_beta(h) = (1 - beta) ln Q(h | v) + beta ln p*(v, h), AIS along this path estimates ln
-    p*(v) of each chain's vector: the weights of single draws from Q are those of importance
-    sampling. A transition proposes new states for some units of one layer, from Q, and accepts them
-    by the rule of Metropolis and Hastings. Any model with a proposal can be walked in this way,
-    also a DBN, whose posterior has no conditionals in closed form.
+    It has one chain for each of the given test vectors. With
+
+        ln f_beta(h) = (1 - beta) ln Q(h | v) + beta ln p*(v, h),
+
+    AIS along this path estimates ln p*(v) of each chain's vector: the weights of single draws from
+    Q are those of importance sampling. A transition proposes new states for some units of one
+    layer, from Q, and accepts them by the rule of Metropolis and Hastings. Any model with a
+    proposal can be walked in this way, also a DBN, whose posterior has no conditionals in closed
+    form.
 
     Parameters
     ----------
@@ -282,7 +295,7 @@ class PosteriorPath(AnnealingPath[HiddenState]):
         return (beta_to - beta_from) * state.log_weight
 
     def transition(self, state: HiddenState, beta: Beta, generator: torch.Generator) -> HiddenState:
-        """Propose some units of one layer anew, from Q given the layers below, and accept or reject them in each chain."""
+        """Propose some units of one layer from Q given the layers below; accept or reject them."""
         device = self.device
         layer = int(torch.randint(len(state.hidden), (), generator=generator, device=device))
         # Most of a layer at once, or a few units: which is better depends on the model and on beta.
@@ -299,11 +312,12 @@ class PosteriorPath(AnnealingPath[HiddenState]):
         log_accept += (proposed.log_layers - state.log_layers)[layer + 1 :].sum(0)
         uniform = torch.rand(log_accept.shape, generator=generator, device=device)
         accepted = uniform.log() < log_accept
+        hidden = [
+            torch.where(accepted[:, None], after, before)
+            for after, before in zip(proposed.hidden, state.hidden, strict=True)
+        ]
         return HiddenState(
-            [
-                torch.where(accepted[:, None], *pair)
-                for pair in zip(proposed.hidden, state.hidden, strict=True)
-            ],
+            hidden,
             torch.where(accepted, proposed.log_joint, state.log_joint),
             torch.where(accepted, proposed.log_layers, state.log_layers),
         )

@@ -1,4 +1,4 @@
-"""The interface of an annealing path: three methods, and a default for everything else that an estimator may ask for.
+"""The interface of an annealing path: three methods, and defaults for everything else.
 
 A path knows the densities f_beta between its start (beta = 0) and its target (beta = 1), and a
 Markov transition that leaves each invariant. It knows nothing about weights. An estimator walks a
@@ -8,14 +8,14 @@ A new path defines `sample_start`, `log_f` and `transition`; AIS, importance sam
 other estimator that walks forward then work with it. Each further member that it defines enables
 more:
 
-===========================  =============================================================================================
-`log_z_start`                ln Z of the start, if known: estimates are then of ln Z, not of a ratio
+===========================  =====================================================================
+`log_z_start`                estimates of ln Z, not of a ratio: it is ln Z of the start, if known
 `reversible`, `state_at`     RAISE, which walks back from a test vector
 `log_ratio`                  speed, and sums of small steps without cancellation
 `tempering_steps`            speed of parallel tempering
 `log_z_lower_bound`          a warning when an estimate is provably too low
 `checksum`, `to`             runs in shards
-===========================  =============================================================================================
+===========================  =====================================================================
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from paperlib.validation import ArrayLike
 State = TypeVar("State")
 
 _NO_WAY_BACK = (
-    "path: expected one that can be walked back, got {}, which neither says that it is reversible nor defines "
-    "reverse_transition"
+    "path: expected one that can be walked back, got {}, "
+    "which neither says that it is reversible nor defines reverse_transition"
 )
 _NO_STATE_AT = "path: expected one that can start at a test vector, got {} without state_at"
 
@@ -141,7 +141,10 @@ class AnnealingPath(ABC, Generic[State]):
 
     @property
     def divides_replicas(self) -> bool:
-        """Whether `tempering_steps` moves a part of the replicas as it would move it within the whole, so that parts can walk side by side."""
+        """Whether parts of the replicas can walk side by side.
+
+        They can if `tempering_steps` moves a part exactly as it would move it within the whole.
+        """
         return False
 
     def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
@@ -161,28 +164,34 @@ class AnnealingPath(ABC, Generic[State]):
         return self.transition(state, beta, generator)
 
     def tempering_steps(self, ladder: Ladder) -> TemperingSteps[State]:
-        """What takes steps of parallel tempering: a transition of each chain at its temperature, then swaps of the even and the odd pairs.
+        """A function that takes steps of parallel tempering.
 
-        From a state, a generator and a number of steps T it makes the next state and, float64 [T,
-        2, R, N], before the even and before the odd swaps of each step: for the chain at each
-        temperature, ln f at its partner's beta minus ln f at its own; zero without a partner. The
-        swaps change the ladder. Last come its `ends` after each step, [T, R, 2]. A path that does
-        all this at once must come to the same bits.
+        A step is a transition of each chain at its temperature, then swaps of the even and of the
+        odd pairs, which change the ladder. The function is called with a state, a generator and a
+        number of steps T. It returns
+
+        - the state after these steps;
+        - the log-ratios before the even and before the odd swaps of each step, float64 [T, 2, R,
+          N]: for the chain at each temperature, ln f at its partner's beta minus ln f at its own,
+          and zero without a partner;
+        - the ladder's `ends` after each step, [T, R, 2].
+
+        A path that does all this at once must come to the same bits.
         """
         if not isinstance(ladder, Ladder):
             raise InputError(f"ladder: expected a Ladder, got {type(ladder).__name__}")
         return tempering_steps(ladder, self.transition, self.log_ratio)
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
-        """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.
+        """ln of the true f_beta at an end, 0 or 1, minus ln of the one that is walked; [chains].
 
         Fast products round a model's weights. AIS adds this correction at both ends and so stays
-        unbiased for the model itself.
+        unbiased for the model itself. It is zero where nothing is rounded.
         """
         return 0.0
 
     def select(self, state: State, index: Tensor) -> State:
-        """The state of the chains with these indices, in the given order; an index may occur more than once, or not at all."""
+        """The state of the chains with these indices, in this order, some perhaps repeatedly."""
         tensors = state_tensors(state)
         return with_tensors(state, {name: tensor[index] for name, tensor in tensors.items()})
 
@@ -195,21 +204,26 @@ class AnnealingPath(ABC, Generic[State]):
         return with_tensors(alone, joined)
 
     def divide(self, state: State, parts: int) -> list[tuple[Tensor, State]]:
-        """Divide the state into at most `parts` parts that walk with copies of one generator as they would have walked together.
+        """Divide the state into at most `parts` parts, which can walk side by side.
 
-        Returns the indices of the chains and the state of each part. The default is an empty list,
-        which means that the chains of this path draw one after the other.
+        With copies of one generator, they walk as they would have walked together. Returns the
+        indices of the chains and the state of each part. The default is an empty list, which means
+        that the chains of this path draw one after the other.
         """
         return []
 
     def join(self, parts: Sequence[tuple[Tensor, State]]) -> State:
-        """Put the parts that `divide` made, and that may have walked since, back together into one state."""
+        """The one state of the parts that `divide` made, which may have walked since."""
         raise InputError(
-            f"path: expected one whose states can be divided, got {type(self).__name__} without join"
+            "path: expected one whose states can be divided, "
+            f"got {type(self).__name__} without join"
         )
 
     def units(self, state: State) -> Tensor:
-        """The units that the path moves, [chains, n], in the type `dtype`; an estimate keeps those of the final states."""
+        """The units that the path moves, [chains, n], in the type `dtype`.
+
+        An estimate holds those of the final states.
+        """
         tensors = state_tensors(state).values()
         return torch.cat([each.to(self.dtype).reshape(len(each), -1) for each in tensors], 1)
 
@@ -237,11 +251,12 @@ class AnnealingPath(ABC, Generic[State]):
         generator: torch.Generator,
         on_step: OnStep,
     ) -> tuple[State, Tensor]:
-        """A state at beta = 1 for each row of `v` [chains, D], and its log-weight, float64 [chains], in nats.
+        """A state at beta = 1 for each row of `v` [chains, D], and the log-weights so far.
 
-        The product of this weight and the ratios f_k(x_k) / f_{k+1}(x_k) of the reverse chain that
-        follows has the expectation p_ann(v). By default all units are observed, and the weight is
-        f_1(v) / Z_0. A path with unobserved units draws them here from a proposal.
+        The log-weights are float64 [chains], in nats. The product of such a weight and the ratios
+        f_k(x_k) / f_{k+1}(x_k) of the reverse chain that follows has the expectation p_ann(v). By
+        default all units are observed, and the weight is f_1(v) / Z_0. A path with unobserved units
+        draws them here from a proposal.
         """
         assert self.log_z_start is not None  # see `require_way_back`
         state = self.state_at(v)
@@ -256,15 +271,18 @@ class AnnealingPath(ABC, Generic[State]):
             raise InputError(_NO_STATE_AT.format(name))
         if self.log_z_start is None:
             raise InputError(
-                f"path: expected one whose start has a known partition function, such as BaseRatePath, got {name}"
+                "path: expected one whose start has a known partition function, "
+                f"such as BaseRatePath, got {name}"
             )
 
     def _defines(self, member: str) -> bool:
-        """Whether this path has a member of its own, in the place of the default."""
+        """Whether a subclass has replaced this member of `AnnealingPath`."""
         return getattr(type(self), member) is not getattr(AnnealingPath, member)
 
     def checksum(self) -> str:
-        """SHA-256 of everything that draws and weights along the path depend on; it names the shards of a run.
+        """SHA-256 of everything that draws and weights along the path depend on.
+
+        It is part of the names of a run's shards.
 
         Raises
         ------
@@ -272,7 +290,8 @@ class AnnealingPath(ABC, Generic[State]):
             If the path cannot be identified.
         """
         raise InputError(
-            f"path: expected one that can be identified by a checksum, got {type(self).__name__} without one"
+            "path: expected one that can be identified by a checksum, "
+            f"got {type(self).__name__} without one"
         )
 
     def to(self, device: torch.device | str) -> Self:
@@ -285,7 +304,8 @@ class AnnealingPath(ABC, Generic[State]):
         """
         if torch.device(device) != self.device:
             raise InputError(
-                f"device: expected {self.device}, the only one of {type(self).__name__}, got {device}"
+                f"device: expected {self.device}, the only one of {type(self).__name__}, "
+                f"got {device}"
             )
         return self
 
@@ -295,14 +315,15 @@ def require_beta(beta: object, num_chains: int) -> None:
     if isinstance(beta, Tensor):
         if beta.ndim and beta.shape != (num_chains,):
             raise InputError(
-                f"beta: expected a number, or one for each of {num_chains} chains, got shape {list(beta.shape)}"
+                f"beta: expected a number, or one for each of {num_chains} chains, "
+                f"got shape {list(beta.shape)}"
             )
     elif not isinstance(beta, int | float):
         raise InputError(f"beta: expected a number or a tensor, got {type(beta).__name__}")
 
 
 def beta_column(beta: Beta, dtype: torch.dtype) -> Beta:
-    """`beta` in this type, as [chains, 1] if it has one number for each chain; a number stays as it is."""
+    """`beta` in this type, [chains, 1] if it has one number for each chain; a float as it is."""
     if not isinstance(beta, Tensor):
         return beta
     return beta.to(dtype)[:, None] if beta.ndim else beta.to(dtype)
@@ -322,8 +343,9 @@ def state_tensors(state: object) -> dict[str, Tensor]:
         values = {field.name: getattr(state, field.name) for field in fields(state)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
     raise InputError(
-        f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}; a path whose states are others has to "
-        "define select and concatenate, and no checkpoint can be written of them"
+        f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}; "
+        "a path whose states are others has to define select and concatenate, "
+        "and no checkpoint can be written of them"
     )
 
 

@@ -1,10 +1,11 @@
-"""Annealing paths over the visible units: from independent pixels to an RBM, and from one RBM to another.
+"""Annealing paths to an RBM: from independent pixels, and from another RBM.
 
 With u^A = W_A' v + a_A and u^B = W_B' v + a_B the inputs to the hidden units, both paths walk
 through (Salakhutdinov & Murray 2008, eq. 13-17)
 
-    f_beta(v) = exp((1 - beta) b_A' v + beta b_B' v) prod_j (1 + e^{(1 - beta) u^A_j}) prod_j (1 +
-    e^{beta u^B_j})
+    f_beta(v) = exp((1 - beta) b_A' v + beta b_B' v)
+                * prod_j (1 + e^{(1 - beta) u^A_j})
+                * prod_j (1 + e^{beta u^B_j})
 
 The base-rate path is the case in which A has no weights. A transition draws all hidden units given
 v, then a new v given them. With the hidden units summed out this is reversible, hence its own
@@ -63,7 +64,7 @@ _FEWEST_CHAINS = 50
 
 @dataclass(slots=True)
 class VisibleState:
-    """Visible units of a batch of chains, with the products that a weight and the next transition share.
+    """Visible units of a batch of chains, with what a weight and the next transition share.
 
     A state belongs to the path that made it. Its tensors must not be edited; `state_at` makes a
     state with other units.
@@ -72,15 +73,16 @@ class VisibleState:
     v: Tensor  # bool [chains, D]
     hidden_input: Tensor  # u^A and u^B, [chains, M_A + M_B], not yet scaled by beta
     bias_difference: Tensor  # (b_B - b_A)' v, float64 [chains]
-    # Of the chains' last products, see `paperlib.kernels.products`; it does not change any result.
+    # The chains' last products, which save work and change no result (`paperlib.kernels.products`).
     memory: Memory = field(default_factory=Memory, repr=False, compare=False)
-    first: int = 0  # for a part of a block of chains, the place of its first chain in the block
+    first: int = 0  # in a part of a block of chains, the place of its first chain in the block
 
 
 class RBMInterpolation(AnnealingPath[VisibleState]):
-    """The common part of these paths, from the parameters of A to B; A may have any number of hidden units, including none.
+    """What both paths share: the walk from the parameters of A to those of B.
 
-    All hidden units are summed out, so that a Gibbs step is reversible.
+    A may have any number of hidden units, including none. All hidden units are summed out, so that
+    a Gibbs step is reversible.
     """
 
     reversible: ClassVar[bool] = True
@@ -91,13 +93,13 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
     ) -> None:
         self._target = rbm_b
-        split = weights_a.shape[1]
+        split = weights_a.shape[1]  # the hidden units of A come first
         self._num_hidden_a = split
         # a walk takes no gradients, whatever else the model's parameters are for
         self._visible_bias_a = visible_bias_a.detach()
         self._visible_bias_b = rbm_b.visible_bias.detach()
         self._bias_difference = rbm_b.visible_bias - visible_bias_a
-        # Those of the model itself, not a copy, where A has no hidden units.
+        # Where A has no hidden units, these are the model's weights themselves, not a copy.
         self._weights = rbm_b.weights.detach().contiguous()
         if split:
             self._weights = torch.cat([weights_a, self._weights], dim=1)
@@ -144,8 +146,10 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return state.v.to(self.dtype)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A lower bound on ln Z of the target, from the search of `paperlib.models.bounds` near the given units [N, D]."""
-        # A ratio of two ln Z has none.
+        """A lower bound on ln Z of the target, by `paperlib.models.bounds`; None for a ratio.
+
+        It is searched for near the given units [N, D].
+        """
         return None if self.log_z_start is None else log_z_lower_bound(self._target, units)
 
     def checksum(self) -> str:
@@ -174,18 +178,18 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return self._state(units.to(self.device, torch.bool, copy=True), last)
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
-        """The same for bool units to which nothing else refers."""
+        """`state_at` for bool units to which nothing else refers."""
         memory = Memory() if last is None else last.memory
         first = 0 if last is None else last.first
         hidden_input = self._sampler.hidden_input(v, memory)
         return VisibleState(v, hidden_input, sum_where(v, self._bias_difference), memory, first)
 
     def select(self, state: VisibleState, index: Tensor) -> VisibleState:
-        """The state of the chains with these indices, without the memory of last products, which the other chains share."""
-        v = state.v[index]
-        inputs = state.hidden_input[index]
-        sums = state.bias_difference[index]
-        return VisibleState(v, inputs, sums)
+        """The state of the chains with these indices.
+
+        It begins without a memory, since that of the last products is of all chains together.
+        """
+        return VisibleState(state.v[index], state.hidden_input[index], state.bias_difference[index])
 
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
         """Parts of at least 50 chains, if draws depend only on a chain's place.
@@ -218,12 +222,12 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
             raise InputError(
                 f"state: expected a VisibleState of this path, got {type(state).__name__}"
             )
-        (visible, hidden) = self._widths
+        visible, hidden = self._widths
         chains = state.bias_difference.shape[0]
         if state.v.shape != (chains, visible) or state.hidden_input.shape != (chains, hidden):
             raise InputError(
-                f"state: expected {visible} units with {hidden} inputs for each of {chains} chains, got shapes "
-                f"{list(state.v.shape)} and {list(state.hidden_input.shape)}"
+                f"state: expected {visible} units with {hidden} inputs for each of {chains} "
+                f"chains, got shapes {list(state.v.shape)} and {list(state.hidden_input.shape)}"
             )
 
     def _betas(self, beta: Beta, state: VisibleState) -> tuple[Beta, ...]:
@@ -244,7 +248,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return biases + sums
 
     def log_ratio(self, state: VisibleState, beta_from: Beta, beta_to: Beta) -> Tensor:
-        """ln f_{beta_to}(v) - ln f_{beta_from}(v) of each chain, without cancellation; float64 [chains]."""
+        """ln f_{beta_to}(v) - ln f_{beta_from}(v), without cancellation; float64 [chains]."""
         self._require_own(state)
         ratio = self._sampler.increment(
             state.hidden_input, self._betas(beta_from, state), self._betas(beta_to, state)
@@ -257,10 +261,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     def transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
-        """One block Gibbs step at `beta`: all hidden units given v (eq.
-
-        15, 16), then v given them (eq. 17).
-        """
+        """One block Gibbs step at `beta`: all hidden units given v, then v (eq. 15-17)."""
         self._require_own(state)
         v = self._sampler.draw_visible(
             state.hidden_input,
@@ -274,17 +275,20 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     @property
     def divides_replicas(self) -> bool:
-        """True where a step is taken at once, with integer products, unless a path has a transition or a ratio of its own."""
+        """Whether `tempering_steps` takes steps at once, with integer products.
+
+        A step at once would not call the transition or the ratio that a subclass may define.
+        """
         return self._sampler.tempers and not self._has_other_verbs()
 
     def _has_other_verbs(self) -> bool:
-        """Whether a subclass has a transition or a ratio of its own, which a step at once would not call."""
+        """Whether a subclass defines another transition or another ratio."""
         kinds = type(self).__mro__
         subclasses = kinds[: kinds.index(RBMInterpolation)]
         return any("transition" in vars(kind) or "log_ratio" in vars(kind) for kind in subclasses)
 
     def tempering_steps(self, ladder: Ladder) -> TemperingSteps[VisibleState]:
-        """The same at once, where it can be."""
+        """A function that takes steps of parallel tempering, by a single call where it can."""
         if not self.divides_replicas:
             return super().tempering_steps(ladder)
         temper = self._sampler.temper(
@@ -295,24 +299,25 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
             state: VisibleState, generator: torch.Generator, count: int
         ) -> tuple[VisibleState, Tensor, Tensor]:
             self._require_own(state)
-            found = temper(state.hidden_input, generator, state.memory, count)
-            v, inputs, bias_sums, ratios, ends = found
+            v, inputs, bias_sums, ratios, ends = temper(
+                state.hidden_input, generator, state.memory, count
+            )
             return VisibleState(v, inputs, bias_sums, state.memory), ratios, ends
 
         return take
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the models themselves minus that of the rounded ones, at an end; float64 [chains]."""
+        """ln f of the model at an end, minus ln f with rounded weights; float64 [chains]."""
         self._require_own(state)
         hidden = self._hidden_b if end == 1 else slice(None, self._num_hidden_a)
         return self._sampler.rounding(state.v, state.hidden_input, hidden)
 
 
-def bias_at_start(name: str, given: object | None, target: Tensor) -> Tensor:
-    """The biases at which a path starts, checked, in the type, on the device and of the shape of those at which it ends; None: zero."""
-    return (
-        torch.zeros_like(target) if given is None else parameter(name, given, target.shape, target)
-    )
+def bias_at_start(name: str, bias: object | None, target: Tensor) -> Tensor:
+    """The biases at which a path starts, checked against those at which it ends; None: zero."""
+    if bias is None:
+        return torch.zeros_like(target)
+    return parameter(name, bias, target.shape, target)
 
 
 class BaseRatePath(RBMInterpolation):
@@ -351,19 +356,18 @@ class BaseRatePath(RBMInterpolation):
     @torch.no_grad()
     def _begin_at(self, bias: Tensor) -> None:
         """Set all that depends on where the path starts."""
+        rbm = self._target
         self._visible_bias_a = bias.detach()
-        self._bias_difference = self._target.visible_bias - bias
+        self._bias_difference = rbm.visible_bias - bias
         self.uniform_start = bool((bias == 0).all())
-        # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2
-        # each
-        hidden = self._target.num_hidden * math.log(2)
-        self.log_z_start = softplus(bias.double()).sum().item() + hidden
+        # eq. 18; each of the target's hidden units, which has no weights at the start, adds ln 2
+        self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)
 
     def restarted(self, visible_bias: object | None) -> Self:
-        """A path to the same target from other biases [D], which shares with this one all that was prepared of the weights.
+        """A path to the same target from other biases [D].
 
-        That is three times the memory of a model in float32. The biases are those of all units that
-        the path moves.
+        It shares with this one what was prepared of the weights, which takes three times the memory
+        of a model in float32. The biases are those of all units that the path moves.
 
         Raises
         ------
@@ -386,7 +390,10 @@ class BaseRatePath(RBMInterpolation):
         return self._target, self._visible_bias_a
 
     def log_start(self, v: ArrayLike) -> Tensor:
-        """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]; along a path of a deep model, for its states."""
+        """ln p(v) of `v` [N, D] under the base-rate model, float64 [N].
+
+        On the path of a deep model `v` are all units that it moves.
+        """
         bias = self._visible_bias_a.double()
         rows = as_tensor("v", v)
         require_shape("v", rows, [None, len(bias)])
@@ -400,9 +407,10 @@ class BaseRatePath(RBMInterpolation):
 
 
 class RBMPairPath(RBMInterpolation):
-    """A path from one RBM to another over the same visible units (Salakhutdinov & Murray 2008, section 3.2).
+    """A path from one RBM to another over the same visible units.
 
-    AIS along this path estimates ln(Z_B / Z_A), whatever the two numbers of hidden units.
+    AIS along this path estimates ln(Z_B / Z_A), whatever the two numbers of hidden units
+    (Salakhutdinov & Murray 2008, section 3.2).
 
     Parameters
     ----------
@@ -439,10 +447,10 @@ class RBMPairPath(RBMInterpolation):
         burn_in: int = 1_000,
     ) -> None:
         for name in ("num_visible", "dtype", "device"):
-            if getattr(rbm_a, name) != getattr(rbm_b, name):
-                raise InputError(
-                    f"rbm_b: expected {name} {getattr(rbm_a, name)} as in rbm_a, got {getattr(rbm_b, name)}"
-                )
+            expected = getattr(rbm_a, name)
+            value = getattr(rbm_b, name)
+            if value != expected:
+                raise InputError(f"rbm_b: expected {name} {expected} as in rbm_a, got {value}")
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
         self._rbm_a = rbm_a
         self._sample_a = sample_a
@@ -465,10 +473,10 @@ class RBMPairPath(RBMInterpolation):
         return self._state(v.bool())
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """The effect of rounding the models and, at the start, the factor 2^{M_B - M_A} between f_0 and f_1.
+        """The correction for rounding and, at the start, ln of the factor between f_0 and f_1.
 
         f_0 sums over the hidden units of B, and f_1 over those of A, which contribute a factor of 2
-        each.
+        each: 2^{M_B - M_A} together.
         """
         rounding = super().end_correction(state, end)
         if end == 1:
@@ -485,6 +493,7 @@ class RBMPairPath(RBMInterpolation):
         """
         if self._sample_a is not None:
             raise InputError(
-                "path: expected a path that can be identified, got one whose start is drawn by a function (sample_a)"
+                "path: expected a path that can be identified, "
+                "got one whose start is drawn by a function (sample_a)"
             )
         return storage.sha256(f"{super().checksum()} {self._burn_in}".encode())

@@ -1,7 +1,7 @@
 """Schedules: 0 = beta_0 < beta_1 < ... < beta_K = 1, as float64 tensors of K + 1 numbers.
 
-If unsure: 10,000 uniform steps; the 2008 paper's schedule puts most of its steps near 1, where
-models trained with few CD steps change fastest.
+If unsure: `uniform_betas(10_000)`. `salakhutdinov_murray_betas`, the schedule of the 2008 paper,
+has most of its steps near 1, where models trained with few CD steps change fastest.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def salakhutdinov_murray_betas(fraction: float = 1.0) -> Tensor:
 
 
 def check_betas(betas: object) -> Tensor:
-    """A schedule from any sequence of numbers, or from a number of equal steps, as float64 on the CPU.
+    """A schedule, float64 on the CPU, from a sequence of numbers or from a number of equal steps.
 
     Raises
     ------
@@ -88,7 +88,8 @@ def check_betas(betas: object) -> Tensor:
     schedule = as_float_tensor("betas", betas, torch.float64).cpu()
     if schedule.ndim != 1 or len(schedule) < 2:
         raise InputError(
-            f"betas: expected at least two numbers in one dimension, got shape {list(schedule.shape)}"
+            "betas: expected at least two numbers in one dimension, "
+            f"got shape {list(schedule.shape)}"
         )
     require_finite("betas", schedule)
     first = schedule[0].item()
@@ -101,6 +102,7 @@ def check_betas(betas: object) -> Tensor:
     if len(falls):
         k = int(falls[0]) + 1
         raise InputError(
-            f"betas: expected strictly increasing numbers, got {schedule[k - 1]:g} then {schedule[k]:g} at index {k}"
+            "betas: expected strictly increasing numbers, "
+            f"got {schedule[k - 1]:g} then {schedule[k]:g} at index {k}"
         )
     return schedule

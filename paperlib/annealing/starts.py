@@ -1,4 +1,9 @@
-"""From a model to the path that anneals it, and the start that works best in practice, for each kind of model."""
+"""From a model to the path that anneals it, and the start that works best in practice.
+
+If unsure: `base_rate_path(model, train)`, which chooses both. `path_to` makes the path of each kind
+of model, and `start_bias` finds the base rates of its units. Where there are no training images,
+`mean_field_bias` finds a start for an RBM.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +28,11 @@ from paperlib.validation import as_float_tensor, blocks, require_shape
 # Mean field costs as much as dozens of draws, and a few thousand images are enough to tell how
 # often a unit is on.
 _MEAN_FIELD_IMAGES = 5_000
-# Rows on which the path of a model is compared with the model, and how far the two may be apart, in
-# nats.
+# Rows on which the path of a model is compared with the model.
 _FEW_ROWS = 8
+# How far the two may be apart, in nats.
 _SAME = 1e-4
+# The highest rate of a hidden unit at the start, so that its bias is finite.
 _HIGHEST_RATE = 1 - 1e-4
 # The lowest mean of a pixel at a start from mean field, which is overconfident.
 _LOWEST_MEAN = 1e-3
@@ -115,7 +121,8 @@ def path_to(model: UnnormalizedModel, bias: Tensor | None) -> BaseRatePath:
     """
     kind = type(model).__name__
     raise InputError(
-        f"model: expected one that can be annealed, got {kind}; tell path_to of its path with @path_to.register"
+        f"model: expected one that can be annealed, got {kind}; "
+        "tell path_to of its path with @path_to.register"
     )
 
 
@@ -155,14 +162,15 @@ def require_own_path(model: UnnormalizedModel, rows: Tensor) -> None:
     double = model.to("cpu", torch.float64)
     few = rows[:_FEW_ROWS].cpu()
     path = path_to(double, None)
-    at_end = path.log_f(path.state_at(few), 1.0)
-    of_model = double.exact_log_unnormalized(few)
-    difference = (at_end - of_model).abs()
+    path_values = path.log_f(path.state_at(few), 1.0)
+    model_values = double.exact_log_unnormalized(few)
+    difference = (path_values - model_values).abs()
     worst = int(difference.argmax())
     if difference[worst] > _SAME + double.largest_rounding:
         raise InputError(
-            f"model: expected ln p*(v) of {type(model).__name__}.annealed to be that of the model itself, got "
-            f"{at_end[worst].item():.6g} for {of_model[worst].item():.6g}; ln Z would be wrong by the difference"
+            f"model: expected ln p*(v) of {type(model).__name__}.annealed "
+            f"to be that of the model itself, got {path_values[worst].item():.6g} "
+            f"for {model_values[worst].item():.6g}; ln Z would be wrong by the difference"
         )
 
 
@@ -174,7 +182,9 @@ def start_bias(
     weights: Tensor | None = None,
     pseudo_off: float = 0.05,
 ) -> Tensor:
-    """Biases with which the visible units of `model.annealed` have their base rates on images, for `path_to`.
+    """Biases with which the visible units of `model.annealed` have their base rates on images.
+
+    `path_to` makes a path that starts there.
 
     Parameters
     ----------
@@ -233,7 +243,7 @@ def _(
 
 
 def _hidden_bias(rates: Tensor) -> Tensor:
-    """Biases of units with these rates; one that was on in every draw still gets a finite bias."""
+    """Biases of units with these rates, finite even for a unit that was on in every draw."""
     return base_rate_bias(rates.clamp(max=_HIGHEST_RATE)[None]).round(decimals=2)
 
 
@@ -278,7 +288,7 @@ def mean_field_bias(rbm: RBM) -> Tensor:
     # wherever it is used.
     model = rbm.to("cpu", torch.float64)
     optima, bounds, *_ = mean_field_optima(model, search_points(model))
-    kept = distinct(model.visible_probs(optima), bounds)
-    means = bounds[kept].softmax(0) @ model.visible_probs(optima[kept])
+    modes = distinct(model.visible_probs(optima), bounds)
+    means = bounds[modes].softmax(0) @ model.visible_probs(optima[modes])
     bias = torch.logit(means.clamp(_LOWEST_MEAN, 1 - _LOWEST_MEAN)).round(decimals=2)
     return bias.to(rbm.device, rbm.dtype)

@@ -1,4 +1,8 @@
-"""The walk through a schedule of betas that AIS, RAISE and its heating chain share."""
+"""The walk through a schedule of betas that AIS, RAISE and its heating chain share.
+
+They differ in their step only: AIS adds to the weights and then moves the chains, RAISE moves them
+first (`walk_moving_first`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ from paperlib.errors import InputError
 from paperlib.kernels import Beta, can_replay, replayed
 from paperlib.threads import OnStep, walk_side_by_side
 
-# From a state, log-weights, the betas from which and to which it goes, and a generator.
+# From a state, the log-weights so far, which it adds to in place, the betas from which and to which
+# it goes, and a generator, to the next state.
 Step = Callable[[State, Tensor, Beta, Beta, torch.Generator], State]
 
 
@@ -28,10 +33,11 @@ def walk(
     generator: torch.Generator,
     on_step: OnStep,
 ) -> State:
-    """The last state after a step from each beta to the next, which adds to `log_weights` [chains] in place.
+    """Take a step from each beta to the next, and return the last state.
 
-    The path determines whether a GPU may replay a step, and whether the chains can walk in parts,
-    side by side in as many threads as torch has. The result does not depend on their number.
+    Steps add to `log_weights` [chains] in place. The path determines whether a GPU may replay a
+    step, and whether the chains can walk in parts, side by side in as many threads as torch has.
+    The result does not depend on the number of threads.
     """
     if path.replayable and can_replay(log_weights.device) and len(betas) > 1:
 
@@ -47,18 +53,21 @@ def walk(
     if not parts:
         return _loop(step, state, log_weights, betas, generator, on_step)
 
-    copies = [generator.clone_state() for _ in parts]
-    weights = [log_weights[index] for index, _ in parts]
-    walks = [
-        partial(_loop, step, part, own, betas, copy)
-        for (_, part), own, copy in zip(parts, weights, copies, strict=True)
-    ]
+    walks = []
+    generators = []
+    weights_of_parts = []
+    for index, part in parts:
+        part_generator = generator.clone_state()
+        part_weights = log_weights[index]
+        generators.append(part_generator)
+        weights_of_parts.append(part_weights)
+        walks.append(partial(_loop, step, part, part_weights, betas, part_generator))
     states = walk_side_by_side(walks, on_step)
     # All copies are now in the same state.
-    generator.set_state(copies[0].get_state())
+    generator.set_state(generators[0].get_state())
     indices = [index for index, _ in parts]
-    for index, own in zip(indices, weights, strict=True):
-        log_weights[index] = own
+    for index, part_weights in zip(indices, weights_of_parts, strict=True):
+        log_weights[index] = part_weights
     return path.join(list(zip(indices, states, strict=True)))
 
 
@@ -71,7 +80,10 @@ def walk_moving_first(
     generator: torch.Generator,
     on_step: OnStep,
 ) -> State:
-    """At each beta, take a transition, then add ln of f at the next beta over f at this one to the log-weights."""
+    """A walk in which a transition at each beta comes before the weight of the step to the next.
+
+    The log-weight of a chain grows by ln f at the next beta minus ln f at this one.
+    """
 
     def step(
         state: State,
@@ -90,7 +102,7 @@ def walk_moving_first(
 def require_ratios(
     path: AnnealingPath[State], state: State, chains: int, beta_from: float, beta_to: float
 ) -> None:
-    """Raise an InputError unless the path has a finite log-ratio for each chain at the first step of a walk.
+    """Raise an InputError unless each chain has a finite log-ratio at the first step of a walk.
 
     A path may be a user's own. A `log_f` that sums over all chains would be added to every
     log-weight without a word.
@@ -99,8 +111,9 @@ def require_ratios(
     require_one_for_each_chain(path, "log_f", ratios, chains)
     if not bool(torch.isfinite(ratios).all()):
         raise InputError(
-            f"path: expected finite log-weights, got NaN or infinite ones at the first step; is log_f of {type(path).__name__} "
-            "defined wherever its start can be, or are parameters too large for their floating-point type?"
+            "path: expected finite log-weights, got NaN or infinite ones at the first step; "
+            f"is log_f of {type(path).__name__} defined wherever its start can be, "
+            "or are parameters too large for their floating-point type?"
         )
 
 
@@ -111,8 +124,9 @@ def require_one_for_each_chain(
     shape = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
     if shape != [chains]:
         raise InputError(
-            f"path: expected one number for each of {chains} chains from {member} of {type(path).__name__}, a tensor of shape "
-            f"[{chains}], got shape {shape}; a sum over the units of each chain is values.sum(1)"
+            f"path: expected one number for each of {chains} chains "
+            f"from {member} of {type(path).__name__}, a tensor of shape [{chains}], "
+            f"got shape {shape}; a sum over the units of each chain is values.sum(1)"
         )
 
 

@@ -1,9 +1,27 @@
-"""Estimators of partition functions and log-probabilities, with diagnostics that tell when not to believe them.
+"""Estimators of partition functions and log-probabilities, with reasons not to believe them.
 
 If unsure: `exact_log_z` when the smaller layer has at most 25 units. Otherwise `ais` along a
 `BaseRatePath` that starts at the training set's base rates, whose log-probabilities are too high on
 average, together with `parallel_tempering` along the same path, which can return to a mode that it
 has missed.
+
+An estimator that walks a path is called as `ais(path, betas, num_chains, generator)`. What it
+returns has the estimate in nats, its `std_error`, an `interval(level)`, and `warnings`, which
+should be read.
+
+======================  =====================================================================
+`ais`, `importance`     ln Z from chains that walk from the start of a path to its target
+`reverse_ais`           RAISE: ln p(v) from chains that walk back
+`tempering`             parallel tempering: ln Z from chains at all temperatures
+`exact`                 ln Z by enumeration
+`certified`             bounds on ln Z that hold with a stated probability
+`control_variates`      an average over all test vectors from a few of them
+`bracket`               AIS from above and RAISE from below
+`dbn_bound`             the variational bound of a DBN
+`csl`                   the average of p(v | h) over states of Gibbs chains
+`estimate`              what the results of all of these have in common
+`shards`                AIS, RAISE and CSL in parts, for runs that may be interrupted
+======================  =====================================================================
 """
 
 from paperlib.estimators.ais import ais as ais

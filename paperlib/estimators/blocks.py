@@ -1,4 +1,4 @@
-"""Chains in blocks: memory holds only the blocks in progress, and blocks walk in parallel on the processor's cores.
+"""Chains in blocks, which walk in parallel; memory holds only the blocks in progress.
 
 A single block draws from the caller's generator. If there are several, each has its own generator,
 seeded from the caller's, so results do not depend on the number of cores.

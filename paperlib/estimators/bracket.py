@@ -1,9 +1,10 @@
-"""A bracket around an average log-probability: AIS from above, RAISE from below (RAISE paper, section 5).
+"""A bracket around an average log-probability: AIS from above, RAISE from below.
 
-AIS makes ln Z too small on average, and therefore an average log-probability too large. RAISE makes
-the latter too small, unless p_ann fits the data better than the model does. Where the two agree,
-both are right. Where they do not, their distance says how much is in doubt, and closing it takes
-more intermediate distributions or a better start.
+The idea is that of the RAISE paper, section 5. AIS makes ln Z too small on average, and
+therefore an average log-probability too large. RAISE makes the latter too small, unless p_ann fits
+the data better than the model does. Where the two agree, both are right. Where they do not, their
+distance says how much is in doubt, and closing it takes more intermediate distributions or a better
+start.
 
 RAISE is run for only a few test vectors. Its average over all of them uses ln p*(v), which the AIS
 side computes anyway, as a control variate. Used in chapter: raise.
@@ -19,17 +20,15 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.control_variates import (
-    ControlVariateEstimate,
-    control_variate_mean,
-)
+from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
 from paperlib.numerics import weighted_mean
 from paperlib.uncertain import Uncertain
 from paperlib.validation import DOUBLE, ArrayLike, as_tensor, parameter, require_shape
 
-#: With a larger standard error, three standard deviations of Z-hat exceed Z-hat itself: AIS's chains are worth fewer than nine.
+#: With a larger standard error, three standard deviations of Z-hat exceed Z-hat itself: AIS's
+#: chains are worth fewer than nine.
 LARGEST_ERROR = 1 / 3
 # The level at which a normal distribution has three standard deviations to either side.
 _LEVEL = math.erf(3 / math.sqrt(2))
@@ -53,11 +52,11 @@ class BracketVerdict(StrEnum):
 def bracket_verdict(
     gap: Uncertain, ais_std_error: float = 0.0, tolerance: float = 1.0
 ) -> BracketVerdict:
-    """What the signed gap of a bracket says, AIS's average less RAISE's: `closed`, `open`, `crossed` or `cannot tell`.
+    """What the gap of a bracket says: `closed`, `open`, `crossed` or `cannot tell`.
 
-    The verdict is that of the interval of the gap, and not of the gap. The interval has three
-    standard errors to either side, or more where the error has few degrees of freedom: by Student's
-    t, at the same level of 99.73 %.
+    The gap is AIS's average less RAISE's, with its sign. The verdict is that of the interval of
+    the gap, and not of the gap. The interval has three standard errors to either side, or more
+    where the error has few degrees of freedom: by Student's t, at the same level of 99.73 %.
 
     - `closed`: the whole interval is within `tolerance` of zero. The two ends agree.
     - `open`: the whole interval is above `tolerance`.
@@ -130,10 +129,10 @@ class Bracket:
     >>> from paperlib.estimators import PartitionEstimate
     >>> above = PartitionEstimate(torch.zeros(40).double(), torch.zeros(40, 1))
     >>> below = ReverseEstimate(torch.tensor([[-1.0, -1.0], [-2.0, -2.0]]).double())
-    >>> found = bracket([-0.5, -1.5, -1.0], [0, 1], above, below)
-    >>> found
+    >>> both = bracket([-0.5, -1.5, -1.0], [0, 1], above, below)
+    >>> both
     Bracket(upper -1.00 +- 0.00 nats; lower -1.50 +- 0.00 nats)
-    >>> print(found.gap, found.verdict(tolerance=0.1))
+    >>> print(both.gap, both.verdict(tolerance=0.1))
     0.5 open
     """
 
@@ -158,7 +157,10 @@ class Bracket:
 
     @property
     def median_gap(self) -> float:
-        """Median over the vectors, far below `gap` if most of it comes from a few vectors that annealing hardly ever reaches."""
+        """Median over the vectors; far below `gap` if a few vectors make up most of that.
+
+        Those are vectors that annealing hardly ever reaches.
+        """
         return self.vector_gaps.median().item()
 
     @property
@@ -175,7 +177,9 @@ class Bracket:
 
         Zero where the error is not known, since an unknown error excuses nothing.
         """
-        return self.upper - self.upper_interval[0] if math.isfinite(self.upper_std_error) else 0.0
+        if not math.isfinite(self.upper_std_error):
+            return 0.0
+        return self.upper - self.upper_interval[0]
 
     @property
     def uncertain_gap(self) -> Uncertain:
@@ -223,39 +227,45 @@ def bracket(
     >>> from paperlib.models import RBM
     >>> from paperlib.numerics import seeded_generator
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
-    >>> v, betas, path = torch.eye(3), uniform_betas(200), BaseRatePath(rbm)
+    >>> path = BaseRatePath(rbm)
+    >>> v = torch.eye(3)
+    >>> betas = uniform_betas(200)
     >>> above = ais(path, betas, 100, seeded_generator(0))
     >>> below = raise_log_prob(path, v[:2], betas, 50, seeded_generator(1))
     >>> print(bracket(rbm.log_unnormalized(v), [0, 1], above, below).verdict())
     closed
     """
-    everything = parameter("log_unnormalized", log_unnormalized, [None], DOUBLE)
+    log_unnormalized = parameter("log_unnormalized", log_unnormalized, [None], DOUBLE)
+    count = len(log_unnormalized)
     chosen = as_tensor("chosen", chosen).cpu()
     require_shape("chosen", chosen, [len(below.log_weights)])
     if chosen.is_floating_point() or chosen.dtype == torch.bool:
         raise InputError(f"chosen: expected whole numbers, got {chosen.dtype}")
-    if not bool(((chosen >= 0) & (chosen < len(everything))).all()):
-        raise InputError(f"chosen: expected indices from 0 to {len(everything) - 1}, got others")
-    shares = None
+    if not bool(((chosen >= 0) & (chosen < count)).all()):
+        raise InputError(f"chosen: expected indices from 0 to {count - 1}, got others")
+    index = chosen.long()
+    all_weights = None
+    chosen_weights = None
     if weights is not None:
-        shares = parameter("weights", weights, [len(everything)], DOUBLE)
-    average = weighted_mean(everything, shares).item()
+        all_weights = parameter("weights", weights, [count], DOUBLE)
+        chosen_weights = all_weights[index]
+    average = weighted_mean(log_unnormalized, all_weights).item()
     low, high = above.std_interval(3)
-    of_chosen = everything[chosen.long()]
-    chosen_shares = None if shares is None else shares[chosen.long()]
+    chosen_values = log_unnormalized[index]
+    lower = control_variate_mean(
+        below,
+        chosen_values,
+        log_unnormalized,
+        batch_weights=chosen_weights,
+        all_weights=all_weights,
+    )
     return Bracket(
-        average - above.log_z,
-        (average - high, average - low),
-        above.std_error,
-        above.effective_sample_size,
-        control_variate_mean(
-            below,
-            of_chosen,
-            everything,
-            batch_weights=chosen_shares,
-            all_weights=shares,
-        ),
-        above.warnings,
-        of_chosen - above.log_z - below.log_prob.cpu(),
-        chosen_shares,
+        upper=average - above.log_z,
+        upper_interval=(average - high, average - low),
+        upper_std_error=above.std_error,
+        effective_chains=above.effective_sample_size,
+        lower=lower,
+        warnings=above.warnings,
+        vector_gaps=chosen_values - above.log_z - below.log_prob.cpu(),
+        vector_weights=chosen_weights,
     )

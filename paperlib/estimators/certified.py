@@ -1,4 +1,4 @@
-"""A lower bound on ln Z from log-weights that holds with a stated probability, however the weights were produced.
+"""Bounds on ln Z that hold with a stated probability, however the log-weights were produced.
 
 AIS gives non-negative weights with E w = Z for any number of steps, but nothing is known about
 their variance, so error bars on their mean can be trusted only if the chains met the states that
@@ -34,12 +34,14 @@ _FRACTIONS_PER_OCTAVE = 2
 # In nats: far more than the rounding error of the log-wealth, and far less than matters for a
 # bound.
 _ROUNDING = 1e-9
+# Newton's method takes far fewer; any number of them gives a bound.
 _MAX_STEPS = 200
 # An image for which RAISE is too large counts by this factor at most, so that a few images unlike
 # the model's draws decide nothing.
 _MOST = 10.0
-# In nats: how far beyond all images the bound is searched, and how exactly.
+# How far beyond all images the bound is searched for, in nats.
 _FAR = 10.0
+# How exactly it is searched for, in nats.
 _EXACT = 1e-6
 
 
@@ -108,13 +110,13 @@ def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
 def upper_bound_from_reached(
     log_ratios: Tensor, chance: float, weights: Tensor | None = None
 ) -> float:
-    """An upper bound on ln Z from RAISE's estimates r of p_ann(v) that a few images which annealing hardly reaches do not spoil.
+    """An upper bound on ln Z from RAISE's estimates r of p_ann(v).
 
-    If the images were draws from the model, x = Z r(v) / p*(v) would have mean one, and min(x, 10)
-    a mean of at most one. So the product over the images of (1 + min(x, 10)) / 2 has a mean of at
-    most one as well. By Markov's inequality it exceeds 1 / q with probability at most q. The bound
-    is the largest ln Z for which it does not. However far r is below p(v), an image costs at most a
-    factor of two.
+    Images that annealing hardly reaches do not spoil it if they are few. If the images were
+    draws from the model, x = Z r(v) / p*(v) would have mean one, and min(x, 10) a mean of at most
+    one. So the product over the images of (1 + min(x, 10)) / 2 has a mean of at most one as well.
+    By Markov's inequality it exceeds 1 / q with probability at most q. The bound is the largest ln
+    Z for which it does not. However far r is below p(v), an image costs at most a factor of two.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ def _lower_bounds(log_weights: Tensor, threshold: float) -> Tensor:
 
 
 def _log_mixture(log_ratios: Tensor) -> tuple[Tensor, Tensor]:
-    """ln of the mixture at z, from ln(w / z) [sets, n], and how fast it falls in ln z; both [sets]."""
+    """ln of the mixture at z, and how fast it falls in ln z, [sets]; from ln(w / z) [sets, n]."""
     count = log_ratios.shape[1]
     # z is so close to the mean weight that no ratio overflows.
     excess = torch.expm1(log_ratios)
@@ -209,7 +211,7 @@ def _log_mixture(log_ratios: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _fractions(count: int) -> list[float]:
-    """The fractions that share the mixture: from 1 down to 1 / count, equally spaced in their logarithm.
+    """The fractions that share the mixture: from 1 to 1 / count, equally spaced in the logarithm.
 
     The best fraction is about the square root of 2 ln(1 / (1 - level)) / n over the relative spread
     of the weights, which is not known in advance; below 1 / n the mean weight does better.

@@ -1,9 +1,10 @@
-"""Control variates, Burda, Grosse & Salakhutdinov (2015), section 4: an average over many cases from a costly few.
+"""Control variates: an average over many cases from a costly few.
 
-RAISE needs a separate run for every test vector, so it is run for only n of N. Their average
-depends strongly on which vectors are chosen: an image of a "1" is tens of nats more probable than
-an image of an "8". But ln p*(v) of the model itself is cheap for all N, and runs nearly parallel to
-what RAISE estimates. With Y the costly value and X the cheap value (eq. 14),
+The estimator is that of Burda, Grosse & Salakhutdinov (2015), section 4. RAISE needs a separate
+run for every test vector, so it is run for only n of N. Their average depends strongly on which
+vectors are chosen: an image of a "1" is tens of nats more probable than an image of an "8". But ln
+p*(v) of the model itself is cheap for all N, and runs nearly parallel to what RAISE estimates. With
+Y the costly value and X the cheap value (eq. 14),
 
     (1/n) sum_i (Y_i - alpha X_i) + (alpha/N) sum_i X_i
 
@@ -75,11 +76,11 @@ class ControlVariateEstimate:
 
     @property
     def choice_std_error(self) -> float:
-        """The part of `test_set_std_error` that comes from the choice of n cases of N; zero if n = N."""
+        """The part of `test_set_std_error` from the choice of n cases of N; zero if n = N."""
         return math.sqrt(max(self.test_set_std_error**2 - self.monte_carlo_std_error**2, 0.0))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) meant to contain the average over these particular N cases with this probability."""
+        """An interval (low, high), meant to hold the average over these N cases at this level."""
         return self.uncertain.interval(level)
 
     @property
@@ -162,75 +163,87 @@ def control_variate_mean(
     >>> estimate
     ControlVariateEstimate(3.47 +- 0.81 nats; of these very cases +- 0.0471, alpha 1)
     """
-    below = y if isinstance(y, ReverseEstimate) else None
-    y = parameter("y", y if below is None else below.log_prob, [None], DOUBLE)
+    estimate = y if isinstance(y, ReverseEstimate) else None
+    y = parameter("y", y if estimate is None else estimate.log_prob, [None], DOUBLE)
     x_batch = parameter("x_batch", x_batch, [len(y)], DOUBLE)
     x_all = parameter("x_all", x_all, [None], DOUBLE)
     count = len(y)
     total = len(x_all)
-    fitted = alpha is None
     if not 2 <= count <= total:
         raise InputError(
             f"y: expected at least 2 cases and no more than the {total} of x_all, got {count}"
         )
+    fitted = alpha is None
     if alpha is None:
-        x_variance = x_batch.var().item()
-        # a line through two points would leave no error
-        if x_variance == 0 or count == 2:
-            raise InputError(
-                "alpha: expected a number, since it cannot be estimated from "
-                f"{'equal values of x_batch' if x_variance == 0 else 'two cases'}"
-            )
-        alpha = _covariance(y, x_batch) / x_variance
+        alpha = _fitted_alpha(y, x_batch)
     require_finite("alpha", torch.tensor(alpha))
     if (batch_weights is None) != (all_weights is None):
         raise InputError("batch_weights, all_weights: expected both or none, got one")
-    of_batch = _positive("batch_weights", batch_weights, count)
-    of_all = _positive("all_weights", all_weights, total)
-    if of_all is None:
+    batch_weights = _positive("batch_weights", batch_weights, count)
+    all_weights = _positive("all_weights", all_weights, total)
+
+    x_mean = weighted_mean(x_all, all_weights)
+    if all_weights is None:
         independent = total
         x_variance = x_all.var().item()
     else:
-        independent = of_all.sum().item()
-        x_variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
-    rest = y - alpha * x_batch
-    rest_variance = _variance_of_mean(rest, of_batch)
+        independent = all_weights.sum().item()
+        x_variance = weighted_mean((x_all - x_mean).square(), all_weights).item()
+    residuals = y - alpha * x_batch
+    residual_variance = _variance_of_mean(residuals, batch_weights)
     slope_variance = 0.0
     dof = count - 1.0
     if fitted:
         # The residuals of a fitted line spread less than those of the true one.
-        rest_variance *= (count - 1) / (count - 2)
+        residual_variance *= (count - 1) / (count - 2)
         dof = count - 2.0
-        off = x_batch - x_batch.mean()
-        distance = (weighted_mean(x_all, of_all) - weighted_mean(x_batch, of_batch)).item()
-        slope_variance = distance**2 * count * rest_variance / off.square().sum().item()
-    noise = Uncertain(0.0) if below is None else below.average(of_batch)
+        deviations = x_batch - x_batch.mean()
+        distance = (x_mean - weighted_mean(x_batch, batch_weights)).item()
+        slope_variance = distance**2 * count * residual_variance / deviations.square().sum().item()
+
+    # as an average over the N cases at hand
+    noise = Uncertain(0.0) if estimate is None else estimate.average(batch_weights)
     if math.isinf(noise.std_error):
-        noise = Uncertain(0.0, math.sqrt(rest_variance), dof)
-    taken = count / total
-    choice = Uncertain(0.0, math.sqrt((1 - taken) * rest_variance + slope_variance), dof)
-    of_these = choice + noise.scaled(math.sqrt(taken))
-    covariance = _covariance(rest, x_batch, of_batch)
-    added = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
+        noise = Uncertain(0.0, math.sqrt(residual_variance), dof)
+    share = count / total
+    choice = Uncertain(0.0, math.sqrt((1 - share) * residual_variance + slope_variance), dof)
+    test_set_error = choice + noise.scaled(math.sqrt(share))
+
+    # as an average over all possible cases
+    covariance = _covariance(residuals, x_batch, batch_weights)
+    x_terms = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
     return ControlVariateEstimate(
-        mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
-        # the sample covariance can outweigh the rest by chance
-        std_error=math.sqrt(max(rest_variance + added, 0.0) + slope_variance),
-        test_set_std_error=of_these.std_error,
+        mean=(weighted_mean(residuals, batch_weights) + alpha * x_mean).item(),
+        # the sample covariance can outweigh the variances by chance
+        std_error=math.sqrt(max(residual_variance + x_terms, 0.0) + slope_variance),
+        test_set_std_error=test_set_error.std_error,
         alpha=alpha,
         # by chance the few cases can spread less than their noise
-        monte_carlo_std_error=min(noise.std_error, of_these.std_error),
-        degrees_of_freedom=of_these.dof,
+        monte_carlo_std_error=min(noise.std_error, test_set_error.std_error),
+        degrees_of_freedom=test_set_error.dof,
     )
 
 
+def _fitted_alpha(y: Tensor, x_batch: Tensor) -> float:
+    """Cov(Y, X) / Var(X), the slope of the line through the batch."""
+    x_variance = x_batch.var().item()
+    # a line through two points would leave no error
+    if x_variance == 0 or len(y) == 2:
+        raise InputError(
+            "alpha: expected a number, since it cannot be estimated from "
+            f"{'equal values of x_batch' if x_variance == 0 else 'two cases'}"
+        )
+    return _covariance(y, x_batch) / x_variance
+
+
 def _positive(name: str, weights: object | None, count: int) -> Tensor | None:
+    """Weights, checked, as float64; None if there are none."""
     if weights is None:
         return None
-    found = parameter(name, weights, [count], DOUBLE)
-    if bool((found <= 0).any()):
-        raise InputError(f"{name}: expected numbers above 0, got {found.min().item():g}")
-    return found
+    numbers = parameter(name, weights, [count], DOUBLE)
+    if bool((numbers <= 0).any()):
+        raise InputError(f"{name}: expected numbers above 0, got {numbers.min().item():g}")
+    return numbers
 
 
 def _variance_of_mean(values: Tensor, weights: Tensor | None) -> float:
@@ -238,12 +251,13 @@ def _variance_of_mean(values: Tensor, weights: Tensor | None) -> float:
     count = len(values)
     if weights is None:
         return values.var().item() / count
-    off = weights / weights.sum() * (values - weighted_mean(values, weights))
-    return (off.square().sum() * count / (count - 1)).item()
+    deviations = weights / weights.sum() * (values - weighted_mean(values, weights))
+    return (deviations.square().sum() * count / (count - 1)).item()
 
 
 def _covariance(a: Tensor, b: Tensor, weights: Tensor | None = None) -> float:
     if weights is None:
         return torch.cov(torch.stack([a, b]))[0, 1].item()
-    of_a, of_b = (values - weighted_mean(values, weights) for values in (a, b))
-    return weighted_mean(of_a * of_b, weights).item()
+    deviations_a = a - weighted_mean(a, weights)
+    deviations_b = b - weighted_mean(b, weights)
+    return weighted_mean(deviations_a * deviations_b, weights).item()

@@ -1,11 +1,11 @@
-"""The conservative sampling-based log-likelihood (CSL), Bengio, Yao & Cho (2013).
+"""The conservative sampling-based log-likelihood (CSL) of Bengio, Yao & Cho (2013).
 
 If h_1 ... h_S are draws from the model, the mean of p(v | h_s) is an unbiased estimate of p(v), and
 its logarithm is too small on average. With Gibbs chains that have not converged, it estimates the
 distribution that those chains generate instead, which depends on where they started. As with simple
 importance sampling from the prior, hardly any draw explains a given v, so the estimate is tens of
-nats too low for most models, and the lower the fewer states are kept: state their number and the
-start of the chains with it. Table 1 of the RAISE paper shows it beside better ones.
+nats too low for most models, and the lower the fewer states there are: report their number and the
+start of the chains with it. Table 1 of the RAISE paper shows it beside better estimates.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class CSLEstimate(StudentEstimate):
 
     @property
     def std_error(self) -> float:
-        """Standard error of the average, for other vectors and other chains; infinite for a single vector or chain."""
+        """Standard error of the average, for other vectors and other chains.
+
+        Infinite for a single vector or a single chain.
+        """
         return math.hypot(self._error_over_vectors, self.monte_carlo_std_error)
 
     @property
@@ -87,20 +90,20 @@ class CSLEstimate(StudentEstimate):
 
     @property
     def monte_carlo(self) -> Uncertain:
-        """The average on these particular vectors with its error from the chains alone, `monte_carlo_std_error`.
+        """The average on these particular vectors with its error from the chains alone.
 
-        It has one degree of freedom less than there are chains or, from `csl_run`, shards of
-        chains.
+        The error, `monte_carlo_std_error`, has one degree of freedom less than there are chains
+        or, from `csl_run`, shards of chains.
         """
         parts = self.log_means.shape[1]
         return Uncertain(self.mean, self.monte_carlo_std_error, max(parts - 1, 1))
 
     @property
     def monte_carlo_std_error(self) -> float:
-        """Standard error of the average on these particular vectors, from the chains alone, by the jackknife; infinite for a single chain.
+        """Standard error of the average on these particular vectors, from the chains alone.
 
-        It knows nothing of states that no chain has met, and so nothing of how much too low the
-        average is.
+        It is the jackknife's, and infinite for a single chain. It knows nothing of states that no
+        chain has met, and so nothing of how much too low the average is.
         """
         if self.log_means.shape[1] < 2:
             return math.inf
@@ -116,7 +119,7 @@ def csl_estimate(
     generator: torch.Generator | int | None = None,
     progress: bool | None = None,
 ) -> CSLEstimate:
-    """Estimate ln p(v) by the mean of p(v | h) over the hidden states that Gibbs chains pass through.
+    """Estimate ln p(v) by the mean of p(v | h) over the hidden states of Gibbs chains.
 
     Parameters
     ----------
@@ -179,7 +182,9 @@ def csl_estimate(
 
 
 def log_prob_given(v: Tensor, logits: Tensor) -> Tensor:
-    """ln p(v | h) of vectors [N, D], where the visible units are on with these logits [S, D] given each of S hidden states: [N, S].
+    """ln p(v | h) of vectors [N, D] for each of S hidden states: [N, S].
+
+    Given these states, the visible units are on with the `logits` [S, D].
 
     Examples
     --------
@@ -216,7 +221,9 @@ def csl_run(
     seed: int,
     device: torch.device | str | None = None,
 ) -> Work[CSLEstimate]:
-    """CSL as in `csl_estimate`, in shards of 100 chains (GPU: 5,000), for `boltzmann_likelihood.store.kept`.
+    """CSL as in `csl_estimate`, in shards of 100 chains (GPU: 5,000).
+
+    `boltzmann_likelihood.store.kept` keeps them.
 
     Parameters
     ----------
@@ -255,7 +262,8 @@ def csl_run(
         # All shards have as many states.
         return CSLEstimate(torch.stack([part["log_prob"] for part in shards], 1).to(rbm.device))
 
-    shards = [shard(f"{identity} {n}", task, steps) for n in range(-(-num_chains // size))]
+    num_shards = math.ceil(num_chains / size)
+    shards = [shard(f"{identity} {n}", task, steps) for n in range(num_shards)]
     return Work(f"CSL, {num_chains} chains", walk, shards, join, device)
 
 

@@ -1,9 +1,8 @@
-"""The variational lower bound on a DBN's log-probability, Salakhutdinov & Murray (2008), section 4.2.
+"""The variational lower bound on a DBN's log-probability.
 
-For any distribution Q over h^1, ..., h^{L-1},
+For any distribution Q over h^1, ..., h^{L-1} (Salakhutdinov & Murray 2008, section 4.2, eq. 22),
 
     ln p(v) >= E_Q[ln p*(v, h^1, ..., h^{L-1})] - ln Z + H(Q) = B(v)
-    (eq. 22)
 
 with the top layer summed out in closed form and Z the partition function of the top RBM. The gap is
 the Kullback-Leibler divergence from Q to the true posterior (chapter 19 of Goodfellow, Bengio &
@@ -85,10 +84,11 @@ class DBNBoundEstimate(StudentEstimate):
 
     @property
     def std_error(self) -> float:
-        """Standard error of the average over cases and draws, given ln Z, a third of the paper's "Error r_B".
+        """Standard error of the average over cases and draws, given ln Z.
 
-        It mostly reflects the spread between cases, that is, how far another test set of the same
-        size would move the average. Infinite for a single case.
+        It is a third of the paper's "Error r_B", and infinite for a single case. It mostly reflects
+        the spread between cases, that is, how far another test set of the same size would move the
+        average.
         """
         count = len(self.entropy)
         return self.values.std().item() / math.sqrt(count) if count > 1 else math.inf
@@ -100,9 +100,9 @@ class DBNBoundEstimate(StudentEstimate):
 
     @property
     def monte_carlo_std_error(self) -> float:
-        """Standard error of the average on these particular cases, from the draws alone; infinite for a single draw per case.
+        """Standard error of the average on these particular cases, from the draws alone.
 
-        Scales as 1 / sqrt(N M), as stated below eq. 24.
+        It falls as 1 / sqrt(N M), as stated below eq. 24. Infinite for a single draw per case.
         """
         cases, draws = self.expected_log_joint.shape
         if draws < 2:
@@ -111,7 +111,7 @@ class DBNBoundEstimate(StudentEstimate):
 
     @property
     def monte_carlo(self) -> Uncertain:
-        """The average on these particular cases with its error from the draws alone, `monte_carlo_std_error`, given ln Z.
+        """The average on these particular cases with its error from the draws alone, given ln Z.
 
         The variance is a sum over cases, each with M - 1 degrees of freedom. Those of the sum are
         Satterthwaite's. With fewer than 200 draws of all cases together the error is infinite: a
@@ -134,7 +134,9 @@ def dbn_lower_bound(
     num_samples: int = 5,
     generator: torch.Generator | int | None = None,
 ) -> DBNBoundEstimate:
-    """Estimate the variational lower bound on ln p(v) of a DBN with any number of layers, equations 22 to 24.
+    """Estimate the variational lower bound on ln p(v) of a DBN with any number of layers.
+
+    Equations 22 to 24 of Salakhutdinov & Murray (2008).
 
     Parameters
     ----------
@@ -193,8 +195,8 @@ def _log_z_and_error(
     # AIS may have annealed either side of the top RBM.
     if width not in (dbn.top.num_visible, dbn.top.num_hidden):
         raise InputError(
-            f"log_z: expected an estimate for the top RBM with {dbn.top.num_visible} visible and {dbn.top.num_hidden} "
-            f"hidden units, got one for {width}"
+            f"log_z: expected an estimate for the top RBM with {dbn.top.num_visible} visible "
+            f"and {dbn.top.num_hidden} hidden units, got one for {width}"
         )
     low, high = log_z.std_interval(3)
     return log_z.log_z, (low - log_z.log_z, high - log_z.log_z)

@@ -1,4 +1,8 @@
-"""What an estimator returns: log-weights, the estimate they give, its error, and reasons not to believe it."""
+"""What an estimator returns: an estimate in nats, its error, and reasons not to believe it.
+
+`Estimate` displays a result, `StudentEstimate` gives it an interval, and `PartitionEstimate` is
+that of AIS: ln Z from the log-weights of its chains.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +21,19 @@ from paperlib.estimators.certified import certified_lower_bound
 from paperlib.numerics import effective_sample_size, log_mean_exp
 from paperlib.uncertain import Uncertain
 
-# The columns that a notebook or a terminal shows; warnings after the third appear only in
-# `.warnings`.
+# The columns that a notebook or a terminal shows.
 _WIDTH = 88
+# Those after the third appear only in `.warnings`.
 _MOST_WARNINGS = 3
 MORE_STEPS = "use more betas, or more chains"
 UNIFORM_START = (
-    "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "
-    "bars are small; pass base_rate_bias(train) to BaseRatePath."
+    "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats "
+    "while their error bars are small; pass base_rate_bias(train) to BaseRatePath."
 )
 
 
 class Estimate:
-    """What the results of estimators share: a number in nats with a standard error, warnings, and how all of this is displayed.
+    """What the results of estimators share: how their number, error and warnings are displayed.
 
     Examples
     --------
@@ -46,34 +50,37 @@ class Estimate:
       warning: Run more of them.
     """
 
-    # The name of the number, as an attribute and where it is shown.
+    # The attribute that has the number, whose name is displayed with it.
     _number: ClassVar[str] = "log_z"
-    # Fields of some results, and computed by others.
+    # Some results have these as fields, others compute them.
     std_error: Any
     warnings: Any = ()
 
     def _details(self) -> str:
-        """What is shown right behind the number."""
+        """What is displayed right behind the number."""
         return ""
 
     def __repr__(self) -> str:
         value = format_estimate(getattr(self, self._number), self.std_error)
-        shown = f"{type(self).__name__}({self._number} = {value}{self._details()})"
-        return summary(shown, self.warnings)
+        first_line = f"{type(self).__name__}({self._number} = {value}{self._details()})"
+        return summary(first_line, self.warnings)
 
 
 class StudentEstimate(Estimate):
-    """An estimate whose error has `degrees_of_freedom`, infinite if it is known, and hence an interval from Student's t."""
+    """An estimate with an interval from Student's t.
+
+    Its error has `degrees_of_freedom`, infinite if the error is known.
+    """
 
     degrees_of_freedom: Any
 
     @property
     def uncertain(self) -> Uncertain:
-        """The number with its error, which can be added to and subtracted from independent ones."""
+        """The number with its error, for sums and differences with independent ones."""
         return Uncertain(getattr(self, self._number), self.std_error, self.degrees_of_freedom)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
+        """An interval (low, high) in nats, meant to hold the true value with this probability.
 
         Raises
         ------
@@ -120,17 +127,17 @@ class PartitionEstimate(StudentEstimate):
 
     @property
     def log_z(self) -> float:
-        """Logarithm of the mean weight (Salakhutdinov & Murray 2008, eq.
+        """Logarithm of the mean weight, on average too small by Jensen's inequality.
 
-        11), on average too small by Jensen's inequality.
+        Eq. 11 of Salakhutdinov & Murray (2008).
         """
         return log_mean_exp(self.log_weights).item()
 
     @property
     def relative_std(self) -> float:
-        """Estimated standard deviation of the mean weight divided by the mean (eq.
+        """Estimated standard deviation of the mean weight, divided by the mean (eq. 12).
 
-        12); infinite for one chain.
+        Infinite for one chain.
         """
         count = len(self.log_weights)
         if count < 2:
@@ -160,7 +167,7 @@ class PartitionEstimate(StudentEstimate):
         return self.effective_sample_size - 1
 
     def interval(self, level: float = 0.95, *, num_std: float | None = None) -> tuple[float, float]:
-        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
+        """An interval (low, high) in nats, meant to hold the true value with this probability.
 
         Parameters
         ----------
@@ -176,7 +183,8 @@ class PartitionEstimate(StudentEstimate):
         """
         if num_std is not None:
             python_warnings.warn(
-                "interval(num_std=...) is now called std_interval(...); interval takes a probability",
+                "interval(num_std=...) is now called std_interval(...); "
+                "interval takes a probability",
                 DeprecationWarning,
                 stacklevel=2,
             )
@@ -199,10 +207,11 @@ class PartitionEstimate(StudentEstimate):
         return low, self.log_z + math.log1p(spread)
 
     def certified_bound(self, level: float = 0.99) -> float:
-        """A lower bound on ln Z that holds with probability `level`: the larger of the bound from the weights and the proven one.
+        """A lower bound on ln Z that holds with probability `level`.
 
-        It assumes nothing about the chains or the steps except that the weights are independent and
-        unbiased; see `certified_lower_bound`.
+        It is the larger of the bound from the weights and the proven one. It assumes nothing about
+        the chains or the steps except that the weights are independent and unbiased; see
+        `certified_lower_bound`.
         """
         bound = certified_lower_bound(self.log_weights, level)
         # Both hold together with this probability, since only the first can fail.
@@ -222,59 +231,65 @@ def format_estimate(value: float, std_error: float) -> str:
 
 
 def summary(first_line: str, warnings: Sequence[str]) -> str:
-    """How an estimate is displayed: one line, then one line of at most 88 columns for each of the first warnings."""
-    shown = [f"  warning: {warning}" for warning in warnings[:_MOST_WARNINGS]]
-    if len(warnings) > len(shown):
-        shown.append(f"  and {len(warnings) - len(shown)} more in .warnings")
-    lines = [textwrap.shorten(line.strip(), _WIDTH - 2, placeholder=" ...") for line in shown]
+    """The text of an estimate: its first line, and one of 88 columns for each of three warnings."""
+    notes = [f"warning: {warning}" for warning in warnings[:_MOST_WARNINGS]]
+    if len(warnings) > len(notes):
+        notes.append(f"and {len(warnings) - len(notes)} more in .warnings")
+    lines = [textwrap.shorten(note, _WIDTH - 2, placeholder=" ...") for note in notes]
     return "\n".join([first_line, *(f"  {line}" for line in lines)])
 
 
 def find_warnings(
     estimate: PartitionEstimate, uniform_start: bool, advice: str = MORE_STEPS
 ) -> tuple[str, ...]:
-    """Reasons not to believe an estimate, each a sentence that says what was seen and what to do."""
-    found = []
+    """Reasons not to believe an estimate, each with what was seen and what to do."""
+    warnings = []
     count = len(estimate.log_weights)
     low, high = estimate.std_interval(3)
-    found += below_bound(estimate.log_z, high, estimate.lower_bound)
+    warnings += below_bound(estimate.log_z, high, estimate.lower_bound)
     if count < 2:
-        found.append("One chain gives no error estimate; run at least 100.")
+        warnings.append("One chain gives no error estimate; run at least 100.")
     elif low == -math.inf:
-        found.append(
+        warnings.append(
             f"The weights vary too much: {count} chains are worth "
             f"{estimate.effective_sample_size:.1f}, and three standard deviations of their mean "
             f"exceed it. ln Z is probably too low; {advice}."
         )
-    elif (needed := _log_runs_needed(estimate.log_weights)) > math.log(count):
-        found.append(
-            f"The log-weights spread so widely that about {math.exp(min(needed, 99)):.0g} chains "
-            f"would be needed to meet the weights that make up Z; there are {count}. ln Z is "
-            f"probably too low; {advice}."
-        )
+    else:
+        log_needed = _log_runs_needed(estimate.log_weights)
+        if log_needed > math.log(count):
+            needed = math.exp(min(log_needed, 99))
+            warnings.append(
+                f"The log-weights spread so widely that about {needed:.0g} chains "
+                f"would be needed to meet the weights that make up Z; there are {count}. ln Z is "
+                f"probably too low; {advice}."
+            )
     if uniform_start:
-        found.append(UNIFORM_START)
-    return tuple(found)
+        warnings.append(UNIFORM_START)
+    return tuple(warnings)
 
 
 def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "") -> list[str]:
-    """A sentence if an estimate with the upper end `high` lies below a proven lower bound."""
+    """A warning if the interval of an estimate, up to `high`, lies below a proven lower bound."""
     if bound is None or bound <= high:
         return []
     missing = bound - log_z
-    shown = f"{missing:.1f}" if missing > 0.1 else f"{missing:.1g}"
-    return [
-        f"The estimate is too low by at least {shown} nats: ln Z is proven to be at least "
-        f"{bound:.2f}. The chains missed a mode that holds most of Z; start them at the training set's base rates{or_else}."
-    ]
+    nats = f"{missing:.1f}" if missing > 0.1 else f"{missing:.1g}"
+    warning = (
+        f"The estimate is too low by at least {nats} nats: ln Z is proven to be at least "
+        f"{bound:.2f}. The chains missed a mode that holds most of Z; "
+        f"start them at the training set's base rates{or_else}."
+    )
+    return [warning]
 
 
 def _log_runs_needed(log_weights: Tensor) -> float:
-    """ln of the number of runs that importance sampling needs, exp(KL) for the divergence of target from proposal.
+    """ln of the number of runs that importance sampling needs.
 
-    For log-normal weights that is exp(s^2 / 2) with s the standard deviation of ln w (Chatterjee &
-    Diaconis 2018). Only the spread of the upper half is used, since chains that went astray, with
-    tiny weights, do no harm.
+    That number is exp(KL), for the divergence of the target from the proposal. For log-normal
+    weights it is exp(s^2 / 2) with s the standard deviation of ln w (Chatterjee & Diaconis 2018).
+    Only the spread of the upper half is used, since chains that went astray, with tiny weights, do
+    no harm.
     """
     median = log_weights.median()
     return (log_weights[log_weights >= median] - median).square().mean().item() / 2
@@ -284,6 +299,6 @@ def require_finite_log_weights(log_weights: Tensor) -> None:
     """Raise an InputError if a log-weight of AIS or RAISE overflowed."""
     if not bool(torch.isfinite(log_weights).all()):
         raise InputError(
-            "path: expected finite log-weights, got NaN or infinite ones; the model's parameters are too large for "
-            "its floating-point type"
+            "path: expected finite log-weights, got NaN or infinite ones; "
+            "the model's parameters are too large for its floating-point type"
         )

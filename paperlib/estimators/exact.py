@@ -1,13 +1,20 @@
 """Exact partition functions by enumeration of the smaller layer.
 
-Z = sum_h exp(a' h) prod_i (1 + e^{b_i + (W h)_i}), so only the smaller layer's 2^M states h have to
-be enumerated. Computed directly, this costs an exponential and a logarithm for each state and unit.
-Two ideas make it 30 times cheaper. First, cut the layer into two halves, h = (h1, h2): then e^{b_i
-+ (W h)_i} = A_i(h1) B_i(h2) is a product of two small tables. Second, take the units i in groups of
-three: the product of three factors 1 + A_i B_i, multiplied out, is a scalar product of 8 terms that
-depend on h1 with 8 that depend on h2, so one matrix product serves all pairs of halves. All terms
-are positive, so nothing cancels, and every factor is at least 1, so a logarithm is needed only
-before the running product might overflow.
+With the visible units summed out,
+
+    Z = sum_h exp(a' h) prod_i (1 + e^{b_i + (W h)_i}),
+
+so only the smaller layer's 2^M states h have to be enumerated. Computed directly, this costs an
+exponential and a logarithm for each state and unit. Two ideas make it 30 times cheaper.
+
+1. The layer is cut into two halves, h = (h1, h2). Then e^{b_i + (W h)_i} = A_i(h1) B_i(h2) is a
+   product of two small tables.
+2. The units i are taken in groups of three. The product of three factors 1 + A_i B_i, multiplied
+   out, is a scalar product of 8 terms that depend on h1 with 8 that depend on h2, so one matrix
+   product serves all pairs of halves.
+
+All terms are positive, so nothing cancels, and every factor is at least 1, so a logarithm is needed
+only before the running product might overflow.
 """
 
 from __future__ import annotations
@@ -110,7 +117,8 @@ def exact_hidden_samples(
     generator = resolve_generator(generator, rbm.device)
     if rbm.num_hidden > rbm.num_visible:
         raise InputError(
-            f"rbm: expected at most as many hidden as visible units ({rbm.num_visible}), got {rbm.num_hidden}"
+            f"rbm: expected at most as many hidden as visible units ({rbm.num_visible}), "
+            f"got {rbm.num_hidden}"
         )
     log_masses = torch.cat(_map_log_masses(torch.flatten, _enumerable(rbm, max_units), None))
     cumulative = torch.exp(log_masses - log_masses.max()).cumsum_(0)
@@ -146,7 +154,7 @@ class _Half:
     log_table: Tensor  # [2^m, D], logarithms of A or B
 
     def products(self, units: Tensor) -> Tensor:
-        """Products of A (or B) over every choice of states for each group of units: [groups, 2^m, 2^group]."""
+        """Products of A (or B) over each subset of each group of units, [groups, 2^m, 2^group]."""
         grouped = torch.exp(self.log_table[:, units]).view(len(self.states), -1, _GROUP)
         products = torch.ones_like(grouped[..., :1])
         for member in grouped.split(1, dim=-1):
@@ -155,7 +163,7 @@ class _Half:
 
 
 def _halves(rbm: RBM) -> tuple[_Half, _Half]:
-    """Both halves of the hidden layer, scaled so that for every unit the largest A equals the largest B."""
+    """Both halves of the hidden layer, scaled so that the largest A of a unit is its largest B."""
     count = rbm.num_hidden
     halves = []
     for part in (slice(0, count // 2), slice(count // 2, count)):
@@ -167,15 +175,18 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
     left_table = left.log_table + rbm.visible_bias
     right_table = right.log_table
     shift = (left_table.amax(0) - right_table.amax(0)) / 2
-    return replace(left, log_table=left_table - shift), replace(
-        right, log_table=right_table + shift
-    )
+    left = replace(left, log_table=left_table - shift)
+    right = replace(right, log_table=right_table + shift)
+    return left, right
 
 
 def _map_log_masses(
     function: Callable[[Tensor], Tensor], rbm: RBM, progress: bool | None
 ) -> list[Tensor]:
-    """`function` applied to ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}]; rows are states of the first half."""
+    """`function` of ln sum_v exp(-E(v, h)), in blocks [rows, columns] that together hold all h.
+
+    Rows are states of the first half, and columns the 2^{M - M // 2} of the second.
+    """
     left, right = _halves(rbm)
     # No state makes a unit contribute more than this to the logarithm.
     largest = softplus(left.log_table.amax(0) + right.log_table.amax(0))
@@ -185,13 +196,12 @@ def _map_log_masses(
     slow[fast] = False
     slow_units = torch.nonzero(slow).flatten().tolist()
     left_products = left.products(fast)
-    right_products = right.products(fast)
-    right_products = right_products.transpose(1, 2).contiguous()
+    right_products = right.products(fast).transpose(1, 2).contiguous()
     bounds = largest[fast].view(-1, _GROUP).sum(1).tolist()
 
-    def of_rows(row: int) -> Tensor:
+    def masses_from(row: int) -> Tensor:
         rows = slice(row, row + _BLOCK_ROWS)
-        columns_done = []
+        blocks = []
         for column in range(0, len(right.states), _BLOCK_COLUMNS):
             columns = slice(column, column + _BLOCK_COLUMNS)
             log_mass = left.bias_terms[rows, None] + right.bias_terms[None, columns]
@@ -211,9 +221,9 @@ def _map_log_masses(
                     left_products[number, rows], right_products[number][:, columns], out=factor
                 )
                 product *= factor
-            columns_done.append(log_mass.add_(product.log_()))
-        return function(torch.cat(columns_done, dim=1))
+            blocks.append(log_mass.add_(product.log_()))
+        return function(torch.cat(blocks, dim=1))
 
     starts = range(0, len(left.states), _BLOCK_ROWS)
     with step_bar(len(starts), f"exact ln Z, 2^{rbm.num_hidden} states", progress, "block") as bar:
-        return run_in_threads([partial(of_rows, row) for row in starts], bar.update)
+        return run_in_threads([partial(masses_from, row) for row in starts], bar.update)

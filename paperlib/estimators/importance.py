@@ -1,7 +1,8 @@
-"""Simple importance sampling: one jump from the start of a path to its target (Salakhutdinov & Murray 2008, eq. 8).
+"""Simple importance sampling: one jump from the start of a path to its target.
 
-It is AIS without intermediate distributions. It is unbiased, but useless unless the start and the
-target nearly agree: the variance of the weights grows exponentially with the number of units.
+The estimator is eq. 8 of Salakhutdinov & Murray (2008). It is AIS without intermediate
+distributions. It is unbiased, but useless unless the start and the target nearly agree: the
+variance of the weights grows exponentially with the number of units.
 
 Used in chapter: importance-sampling-and-ais.
 """

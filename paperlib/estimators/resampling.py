@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 def systematic(log_weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Systematic resampling: for each new chain, the number of the chain in its population that it continues, [R, N].
+    """Systematic resampling: which chain of its population each new chain continues, [R, N].
 
-    Each chain is continued as often as its share of the weights, float64 `log_weights` [R, N],
-    demands, up to rounding.
+    Each chain is continued as often as its share of the weights demands, up to rounding. Their
+    logarithms are `log_weights`, float64 [R, N].
     """
     populations, chains = log_weights.shape
     device = log_weights.device

@@ -1,12 +1,13 @@
-"""Reverse AIS (RAISE), Burda, Grosse & Salakhutdinov (2015): a stochastic lower bound on log-probabilities.
+"""Reverse AIS (RAISE): a stochastic lower bound on log-probabilities.
 
-Walked forward, AIS is a generative model: draw x_0 from f_0, move by T_1, ..., T_K, and look at the
+The estimator is that of Burda, Grosse & Salakhutdinov (2015), whose equations are cited. Walked
+forward, AIS is a generative model: draw x_0 from f_0, move by T_1, ..., T_K, and look at the
 visible units at the end. Call its distribution p_ann (eq. 11). It is not the target, but tends to
-it as K grows, and unlike the target it has an unbiased estimator: start at the test vector, walk
-back through the reversed transitions, and compute the weight (eq. 12)
+it as K grows, and unlike the target it has an unbiased estimator: start at the test vector, x_K =
+v, walk back through the reversed transitions, x_k drawn from T~_{k+1}( . | x_{k+1}), and compute
+the weight (eq. 12)
 
-    w = f_K(v) / Z_0 * prod_{k = K-1 ... 0} f_k(x_k) / f_{k+1}(x_k),      x_K = v,   x_k drawn from
-    T~_{k+1}( . | x_{k+1}).
+    w = f_K(v) / Z_0 * prod_{k = K-1 ... 0} f_k(x_k) / f_{k+1}(x_k).
 
 E[w] = p_ann(v), so ln w is too small on average, whereas AIS makes a log-probability too large.
 Together they form a bracket. It encloses the target's ln p(v) only to the extent that p_ann and the
@@ -35,11 +36,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
-from paperlib.annealing.walk import (
-    require_one_for_each_chain,
-    require_ratios,
-    walk_moving_first,
-)
+from paperlib.annealing.walk import require_one_for_each_chain, require_ratios, walk_moving_first
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
@@ -69,7 +66,8 @@ class ReverseEstimate(Estimate):
     Examples
     --------
     >>> import torch
-    >>> estimate = ReverseEstimate(torch.tensor([[0.2, 0.4], [0.1, 0.1]], dtype=torch.float64).log())
+    >>> weights = torch.tensor([[0.2, 0.4], [0.1, 0.1]], dtype=torch.float64)
+    >>> estimate = ReverseEstimate(weights.log())
     >>> estimate.log_prob.exp()
     tensor([0.3000, 0.1000], dtype=torch.float64)
     """
@@ -93,24 +91,29 @@ class ReverseEstimate(Estimate):
 
     @property
     def std_error(self) -> float:
-        """Standard error of the average, for other vectors and other chains; infinite for a single vector.
+        """Standard error of the average, for other vectors and other chains.
 
-        It mostly reflects the spread between vectors, which a control variate removes.
+        It mostly reflects the spread between vectors, which a control variate removes. Infinite for
+        a single vector.
         """
         count = len(self.log_weights)
         return self.log_prob.std().item() / math.sqrt(count) if count > 1 else math.inf
 
     @property
     def monte_carlo_std_error(self) -> float:
-        """Standard error of the average on these particular vectors, from the chains alone; infinite for a single chain."""
+        """Standard error of the average on these particular vectors, from the chains alone.
+
+        Infinite for a single chain.
+        """
         return self.average().std_error
 
     def average(self, weights: Tensor | None = None) -> Uncertain:
-        """The average over these particular vectors, with weights [N] or without, and its error from the chains alone.
+        """The average over these particular vectors, with its error from the chains alone.
 
-        The jackknife over the chains of each vector gives its variance. The fewer of them count,
-        the fewer its degrees of freedom. The variance of the average is a sum over all vectors, one
-        estimate, of which their scatter says how well it is known (Satterthwaite 1946).
+        Vectors may have weights, [N]. The jackknife over the chains of a vector gives the variance
+        of its estimate. The fewer of its chains count, the fewer degrees of freedom that has. The
+        variance of the average is a sum over all vectors, and its degrees of freedom are those of
+        Satterthwaite (1946).
         """
         vectors, chains = self.log_weights.shape
         log_weights = self.log_weights.cpu()
@@ -123,8 +126,8 @@ class ReverseEstimate(Estimate):
         std_error = math.hypot(*errors.tolist())
         if std_error == 0:
             return Uncertain(mean)
-        known = ((errors / std_error) ** 4 / dof).sum().item()
-        return Uncertain(mean, std_error, 1 / known)
+        inverse_dof = ((errors / std_error) ** 4 / dof).sum().item()
+        return Uncertain(mean, std_error, 1 / inverse_dof)
 
 
 @plain_torch(gradients=False)
@@ -186,7 +189,7 @@ def raise_log_prob(
     >>> import torch
     >>> from paperlib.annealing import BaseRatePath
     >>> from paperlib.models import RBM
-    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))  # all 2^3 visible vectors alike
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))  # all 2^3 vectors alike
     >>> estimate = raise_log_prob(BaseRatePath(rbm), [[0, 1, 1]], 10, num_chains=5)
     >>> round(estimate.mean / torch.tensor(2.0).log().item(), 6)
     -3.0
@@ -200,13 +203,13 @@ def raise_log_prob(
     title = f"RAISE, {len(vectors)} vectors"
     steps = (len(schedule) - 1) * path.reverse_passes
     with step_bar(total * steps, title, False if on_step else progress) as bar:
-        tell = bar.update if on_step is None else on_step
+        report = bar.update if on_step is None else on_step
 
         def walk_block(chains: slice, generator: torch.Generator, on_step: OnStep) -> Tensor:
-            chosen = torch.arange(chains.start, chains.stop, device=vectors.device) // num_chains
-            return run_reverse_chains(path, vectors[chosen], schedule, generator, on_step)
+            index = torch.arange(chains.start, chains.stop, device=vectors.device) // num_chains
+            return run_reverse_chains(path, vectors[index], schedule, generator, on_step)
 
-        blocks = walk_in_blocks(walk_block, total, path, generator, tell)
+        blocks = walk_in_blocks(walk_block, total, path, generator, report)
     return summarize_reverse(torch.cat(blocks).view(len(vectors), num_chains))
 
 
@@ -217,7 +220,7 @@ def run_reverse_chains(
     generator: torch.Generator,
     on_step: OnStep,
 ) -> Tensor:
-    """Walk one block of chains back, one from each row of `v`; returns their log-weights, float64 [chains]."""
+    """The log-weights, float64 [chains], of one block of chains back, one from each row of `v`."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
     require_one_for_each_chain(path, "begin_reverse", log_weights, len(v))
     require_ratios(path, state, len(v), *schedule[:-3:-1])

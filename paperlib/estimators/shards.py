@@ -1,9 +1,10 @@
-"""AIS and RAISE in shards: parts that can be kept, and then are never computed twice (`boltzmann_likelihood.store`).
+"""AIS and RAISE in shards, parts of a run that are stored and never computed twice.
 
-A shard is a block of chains. Its draws follow from the path, the schedule, the seed, the shard's
-number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
-An interrupted run therefore continues where it stopped, a run with more chains starts from those of
-a smaller run, and a changed model gets different file names.
+`boltzmann_likelihood.store` stores them. A shard is a block of chains. Its draws
+follow from the path, the schedule, the seed, the shard's number and the version of the draws
+(`paperlib.kernels.version`), and its file is named after these. An interrupted run therefore
+continues where it stopped, a run with more chains starts from those of a smaller run, and a changed
+model gets different file names.
 
 Each shard is computed by one thread, since the last digits of float32 sums depend on how many
 threads share them. The result is therefore the same for any number of workers and any order of
@@ -12,6 +13,7 @@ arrival. Processors of different kinds round float32 sums differently, and chain
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,11 +25,7 @@ from paperlib import storage
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.estimate import PartitionEstimate
-from paperlib.estimators.reverse_ais import (
-    ReverseEstimate,
-    run_reverse_chains,
-    summarize_reverse,
-)
+from paperlib.estimators.reverse_ais import ReverseEstimate, run_reverse_chains, summarize_reverse
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
@@ -38,8 +36,8 @@ from paperlib.validation import ArrayLike, as_binary, require_count, require_dev
 
 # What all shards of a run share: a path (or a model), and its schedule.
 Walk = tuple[Any, Tensor]
-# Given these, a generator on the device where chains walk, and a function to call after each step:
-# computes what a shard holds.
+# From these, a generator on the device where chains walk, and a function to call after each step,
+# to the tensors of a shard.
 _Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
 
@@ -50,7 +48,9 @@ def ais_run(
     seed: int,
     device: torch.device | str | None = None,
 ) -> Work[PartitionEstimate]:
-    """AIS as in `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000), for `boltzmann_likelihood.store.kept`.
+    """AIS as in `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000).
+
+    `boltzmann_likelihood.store.kept` keeps them.
 
     Parameters
     ----------
@@ -106,13 +106,12 @@ def ais_run(
     steps = size * (len(schedule) - 1)
 
     def join(shards: list[dict[str, Tensor]]) -> PartitionEstimate:
-        log_weights, visible = (
-            torch.cat([shard[name] for shard in shards])[:num_chains].to(path.device)
-            for name in ("log_weights", "final_visible")
-        )
-        return summarize(path, log_weights, visible.to(path.dtype))
+        log_weights = torch.cat([shard["log_weights"] for shard in shards])[:num_chains]
+        units = torch.cat([shard["final_visible"] for shard in shards])[:num_chains]
+        return summarize(path, log_weights.to(path.device), units.to(path.device, path.dtype))
 
-    shards = [shard(f"{identity} {n}", task, steps) for n in range(-(-num_chains // size))]
+    num_shards = math.ceil(num_chains / size)
+    shards = [shard(f"{identity} {n}", task, steps) for n in range(num_shards)]
     return Work(f"AIS, {num_chains} chains", (path, schedule), shards, join, device)
 
 
@@ -124,7 +123,9 @@ def raise_run(
     seed: int,
     device: torch.device | str | None = None,
 ) -> Work[ReverseEstimate]:
-    """RAISE as in `paperlib.estimators.raise_log_prob`, in shards of a few vectors, for `boltzmann_likelihood.store.kept`.
+    """RAISE as in `paperlib.estimators.raise_log_prob`, in shards of a few vectors.
+
+    `boltzmann_likelihood.store.kept` keeps them.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def raise_run(
 
 
 def shard(identity: str, task: _Task, steps: int) -> Part:
-    """A part that draws random numbers: its name and the seed of its draws are a hash of what it depends on.
+    """A part that draws random numbers, named and seeded by a hash of what it depends on.
 
     No other shard has this seed.
     """
@@ -206,9 +207,9 @@ def _with_draws(
         return task(walk, seeded_generator(seed, device), on_step)
 
 
-def device_of(own: torch.device, device: torch.device | str | None) -> torch.device:
+def device_of(default: torch.device, device: torch.device | str | None) -> torch.device:
     """Where chains walk. Stored shards may come from a GPU that this machine lacks."""
-    return own if device is None else require_device("device", device, present=False)
+    return default if device is None else require_device("device", device, present=False)
 
 
 def identity_of(estimator: str, path: Any, schedule: Tensor, device: torch.device) -> str:

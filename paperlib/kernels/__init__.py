@@ -7,7 +7,7 @@ takes their place if they do not agree.
 If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoulli` for everything
 else.
 
-===============  ====================================================================================================
+===============  =============================================================================
 `reference`      plain torch, any device: the definition, and the fallback
 `draws`          Bernoulli draws and sums, by the fastest means available for a tensor
 `products`       products of binary states with a fixed matrix, rounded alike in both directions
@@ -15,12 +15,13 @@ else.
 `tempering`      which chain is at which temperature
 `replay`         a step recorded in a CUDA graph
 `blocks`         how many chains walk together
-`matlab`         the uniform numbers of MATLAB 5, with which the first paper's images were binarised
+`matlab`         MATLAB 5's uniform numbers, with which the first paper's images were binarised
 `capability`     whether the compiled functions agree with the reference on this machine
 `comparison`     the short walk by which that is decided
 `cpu`, `gpu`     the compiled functions: numba, triton
+`arguments`      what compiled functions for whole steps take
 `version`        the version of the draws, part of the names of stored shards
-===============  ====================================================================================================
+===============  =============================================================================
 """
 
 from paperlib.kernels.blocks import chains_per_block as chains_per_block

@@ -23,7 +23,10 @@ _GPU_SHARD_CHAINS = 5_000
 
 
 def chains_per_block(num_units: int, device: torch.device) -> int:
-    """How many chains with this many units walk together: 100 with wide states, 500 with narrow ones, 20,000 on a GPU."""
+    """How many chains with this many units walk together.
+
+    With wide states 100, with narrow ones 500, on a GPU 20,000.
+    """
     if device.type != "cpu":
         return _GPU_CHAINS
     return _WIDE_CHAINS if num_units >= WIDE else _NARROW_CHAINS
@@ -35,5 +38,5 @@ def chains_per_shard(device: torch.device) -> int:
 
 
 def walks_in_threads(num_units: int, device: torch.device) -> bool:
-    """Whether blocks of such chains are faster when they walk side by side in threads: true for wide states on a CPU."""
+    """Whether blocks of such chains are faster in threads: with wide states on a CPU."""
     return num_units >= WIDE and device.type == "cpu"

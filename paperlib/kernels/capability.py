@@ -34,7 +34,7 @@ _ROUNDING = 1e-5
 
 
 def chosen() -> str:
-    """The kernels that the environment variable `PAPERLIB_KERNELS` selects: `fast`, the default, or `reference`."""
+    """What the variable `PAPERLIB_KERNELS` selects: `fast`, the default, or `reference`."""
     value = os.environ.get(VARIABLE) or FAST
     if value not in (FAST, REFERENCE):
         raise InputError(f"{VARIABLE}: expected {FAST} or {REFERENCE}, got {value!r}")
@@ -57,7 +57,7 @@ def _module() -> ModuleType:
 
 @cache
 def _compile_anew() -> None:
-    """Replace what numba has stored, at most once: files of which an interrupted write left a part would fail in every later run."""
+    """Replace what numba has stored, once; half of a file would fail in every later run, too."""
     for function in vars(_module()).values():
         if hasattr(function, "recompile"):
             function.recompile()
@@ -71,6 +71,7 @@ def agrees() -> bool:
         return False
     expected = _walk(REFERENCE)
     reason = ""
+    # first with what numba has stored, then with everything compiled anew
     for prepare in (_module, _compile_anew):
         try:
             prepare()
@@ -90,7 +91,7 @@ def agrees() -> bool:
 
 
 def _walk(kernels: str) -> list[Tensor]:
-    """What a short walk with these kernels leaves."""
+    """The results of a short walk with these kernels."""
     from paperlib.kernels import comparison
 
     token = _compared.set(kernels)
@@ -102,8 +103,8 @@ def _walk(kernels: str) -> list[Tensor]:
 
 @cache
 def multiplies_integers() -> bool:
-    """Whether products of eight-bit integers are correct, and fast by instructions for them (VNNI)."""
-    if chosen() == REFERENCE or not _says("_is_vnni_supported"):
+    """Whether products of eight-bit integers are right here, and fast by VNNI instructions."""
+    if chosen() == REFERENCE or not _torch_says("_is_vnni_supported"):
         return False
     # so many rows that their sums need more than 16 bits, in some chains with all of them on
     states = (np.arange(40 * 700) % 3 == 0).astype(np.int8).reshape(40, 700)
@@ -114,12 +115,16 @@ def multiplies_integers() -> bool:
     matrix[:, 10:20] = 127
     sums = np.zeros((40, 70), np.int32)
     function, *tensors = call_of_torch(sums, states, matrix)
+    if function == 0:
+        return False
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, *3 * [ctypes.c_void_p])
-    done = function != 0 and kind(function)(*tensors) == 0
-    return done and bool((sums == states.astype(int) @ matrix).all())
+    failed = kind(function)(*tensors) != 0
+    return not failed and bool((sums == states.astype(int) @ matrix).all())
 
 
-def call_of_torch(out: np.ndarray, states: np.ndarray, matrix: np.ndarray) -> tuple[int, ...]:
+def call_of_torch(
+    out: np.ndarray, states: np.ndarray, matrix: np.ndarray
+) -> tuple[int, int, int, int]:
     """How compiled functions compute int32 `out = states @ matrix` for int8 factors.
 
     These are the addresses of a function of torch's C interface, which torch keeps the same for
@@ -137,11 +142,13 @@ def call_of_torch(out: np.ndarray, states: np.ndarray, matrix: np.ndarray) -> tu
         for tensor in tensors:
             library.aoti_torch_delete_tensor_object(tensor)
 
+    # `release` takes the factors, so that they are there as long as `out` is
     weakref.finalize(out, release, states, matrix).atexit = False
-    return tuple(each.value or 0 for each in (function, *tensors))
+    addresses = [pointer.value or 0 for pointer in (function, *tensors)]
+    return addresses[0], addresses[1], addresses[2], addresses[3]
 
 
-# once, since each block of chains asks for it
+# opened once, since each block of chains needs it
 _library = cache(ctypes.CDLL)
 
 
@@ -150,11 +157,18 @@ def _tensor(library: ctypes.CDLL, matrix: np.ndarray) -> ctypes.c_void_p:
     tensor = ctypes.c_void_p()
     pair = ctypes.c_int64 * 2
     strides = pair(*(stride // matrix.itemsize for stride in matrix.strides))
+    dtype = getattr(library, f"aoti_torch_dtype_{matrix.dtype}")()
     failed = library.aoti_torch_create_tensor_from_blob(
-        ctypes.c_void_p(matrix.ctypes.data), ctypes.c_int64(2), pair(*matrix.shape), strides,
-        ctypes.c_int64(0), getattr(library, f"aoti_torch_dtype_{matrix.dtype}")(),
-        library.aoti_torch_device_type_cpu(), 0, ctypes.byref(tensor),
-    )  # fmt: skip
+        ctypes.c_void_p(matrix.ctypes.data),
+        ctypes.c_int64(2),  # dimensions
+        pair(*matrix.shape),
+        strides,
+        ctypes.c_int64(0),  # where the first number is
+        dtype,
+        library.aoti_torch_device_type_cpu(),
+        0,  # the device's number
+        ctypes.byref(tensor),
+    )
     if failed:
         raise OSError("torch has made no tensor of a matrix")
     return tensor
@@ -162,8 +176,9 @@ def _tensor(library: ctypes.CDLL, matrix: np.ndarray) -> ctypes.c_void_p:
 
 def multiplies_tiles() -> bool:
     """Whether the processor has instructions for whole tiles of a matrix (AMX)."""
-    return _says("_is_amx_tile_supported")
+    return _torch_says("_is_amx_tile_supported")
 
 
-def _says(name: str) -> bool:
+def _torch_says(name: str) -> bool:
+    """What a function of torch says about the processor; False if there is no such function."""
     return bool(getattr(torch.cpu, name, lambda: False)())

@@ -21,8 +21,9 @@ from paperlib.kernels.tempering import Ladder, tempering_steps
 
 # Visible and hidden units.
 _SIZES = (128, 32), (32, 128)
-# Of AIS, and of parallel tempering: so close that some swaps are accepted and some are not.
+# The betas of AIS.
 _SCHEDULE = (0.0, 0.5, 1.0)
+# The betas of parallel tempering, so close that some swaps are accepted and some are not.
 _TEMPERATURES = (0.9, 0.95, 1.0)
 _REPLICAS = 10
 _CHAINS = _REPLICAS * len(_TEMPERATURES)
@@ -83,12 +84,16 @@ def _temper(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator)
         return v, sampler.hidden_input(v, memory), sum_where(v, bias)
 
     def transition(state: _State, betas: Tensor, generator: torch.Generator) -> _State:
-        own = biases[ladder.temperature_of()]
-        return state_at(sampler.draw_visible(state[1], [betas], own, generator, memory))
+        _, hidden_input, _ = state
+        bias_of_each = biases[ladder.temperature_of()]
+        return state_at(
+            sampler.draw_visible(hidden_input, [betas], bias_of_each, generator, memory)
+        )
 
     def log_ratio(state: _State, beta_from: Tensor, beta_to: Tensor) -> Tensor:
+        _, hidden_input, bias_sums = state
         change = beta_to - beta_from
-        return sampler.increment(state[1], [beta_from], [beta_to]) + state[2] * change
+        return sampler.increment(hidden_input, [beta_from], [beta_to]) + bias_sums * change
 
     v = draw_bits(torch.full((_CHAINS, len(bias)), 0.5, dtype=torch.float32), generator)
     hidden_input = sampler.hidden_input(v, memory)

@@ -1,8 +1,8 @@
-"""What annealing and training do to every unit at every step, each in one pass over memory, compiled by numba for float32 on a CPU.
+"""What annealing and training do to every unit at every step, compiled for float32 on a CPU.
 
-`paperlib.kernels.reference` defines what these functions compute. Without them, the elementwise
-work would cost more than the fast integer products (`paperlib.kernels.products`): torch goes
-through memory once for every sign in a formula.
+`paperlib.kernels.reference` defines what these functions compute, and numba compiles them. Each
+goes through memory once, where torch goes through it once for every sign in a formula. With torch
+the elementwise work would cost more than the fast integer products (`paperlib.kernels.products`).
 
 Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an
 element's place. No state passes from one element to the next, so the loop runs in vector
@@ -17,7 +17,7 @@ folder check shapes first.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -25,10 +25,11 @@ from numba import float32, int32, int64, njit, uint32, uint64
 from numba.extending import intrinsic
 
 from paperlib.kernels import reference
+from paperlib.kernels.arguments import ChainArrays, LadderArrays, ModelArrays, ProductArrays
 
 
 def _compiler(**options: Any) -> Any:
-    """numba's decorator, which stores what it has compiled unless there is no folder that it may write to."""
+    """numba's decorator, which stores what it compiles where there is a folder for it."""
 
     def compile_function(function: Any) -> Any:
         try:
@@ -39,42 +40,25 @@ def _compiler(**options: Any) -> Any:
     return compile_function
 
 
-# Division by zero as in numpy: a check for it would keep the loops from being vectorised.
+# Division by zero is as in numpy, since a check for it would keep the loops from being vectorised.
 _compile = _compiler(fastmath=True, error_model="numpy")
 # For functions in which every bit counts.
 _compile_exactly = _compiler()
-# The same, but for sums of a product, which are rounded once where the processor can, as in torch.
+# For functions in which only sums of a product may differ: the processor may round them once, as in
+# torch.
 _compile_contracted = _compiler(fastmath={"contract"}, error_model="numpy")
 _inline: Any = njit(fastmath=True, error_model="numpy", inline="always")
 _intrinsic: Any = intrinsic
 
-# So many counters' numbers stay in the fastest memory.
+# The random numbers of so many counters stay in the fastest memory.
 _COUNTERS_AT_A_TIME = 512
-# The betas [N] and `chain_at` [R, N], and for a part of all chains the place of its first one, and
-# how many these are.
-Ladder: TypeAlias = tuple[np.ndarray, np.ndarray, int, int]
-# A product of chains' binary states with a matrix of 16-bit integers: the int16 matrix [n, m]; the
-# last states, bool [chains, n], and their sums, int32 [chains, m]; what torch makes of these
-# states, int32 [chains, 2 m], and the addresses of its function and of the three tensors; and up to
-# how many changed units rows are added to the last sums, or a negative number where the rows of all
-# units always are.
-Product: TypeAlias = tuple[
-    np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[int, int, int, int], int
-]
-# Of an RBM: the products with its weights [D, M] and with their transpose, the number for which one
-# unit of these stands, biases of the hidden units [M], those of the visible ones at each
-# temperature [N, D], and the latter at beta = 1 minus those at beta = 0, [D].
-Model: TypeAlias = tuple[Product, Product, float, np.ndarray, np.ndarray, np.ndarray]
-# Of chains: visible units, bool [chains, D], their inputs to the hidden units, and the sums of the
-# biases' difference over those that are on.
-State: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 # The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
 
 
 @_intrinsic
 def _call(typing_context, function, out, states, matrix):
-    """Call a function at an address with three addresses; it returns an int32 number, zero unless it fails."""
+    """Call a function at an address with three addresses; it returns 0 unless it fails."""
 
     def generate(context, builder, signature, arguments):
         kind = ir.FunctionType(ir.IntType(32), 3 * [ir.IntType(64)])
@@ -87,8 +71,8 @@ def _call(typing_context, function, out, states, matrix):
 @_inline
 def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
     """Philox4x32-10 of the counter (counter, 0, 0, 0): four independent uniform 32-bit integers."""
-    # 64-bit numbers of which only the lower halves count, so that nothing has to be widened before,
-    # or narrowed after, each product.
+    # 64-bit numbers, of which only the lower halves count: nothing has to be widened before a
+    # product, or narrowed after it.
     low = uint64(0xFFFFFFFF)
     a = uint64(counter)
     b = uint64(0)
@@ -118,7 +102,10 @@ def _uniform(bits: np.uint32):
 
 @_inline
 def _reduced_exponential(x: np.float32):
-    """(p, s) with e^x = s (1 + p), s a power of two and |p| < 0.42, for |x| <= 87; Cephes' polynomial."""
+    """(p, s) with e^x = s (1 + p), s a power of two and |p| < 0.42, for |x| <= 87.
+
+    By the polynomial of the Cephes library.
+    """
     exponent = int32(x * float32(1.44269504) + float32(128.5)) - int32(128)
     # from 32 bits, since AVX2 has no vector instruction that converts 64
     n = float32(int32(exponent))
@@ -150,10 +137,10 @@ def draw_bits(
     total: int,
     out: np.ndarray,
 ) -> None:
-    """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool.
+    """`out[i]` is True with probability sigmoid(factor * logits[i]).
 
-    They are the places from `start` on of a whole of `total`, see `paperlib.kernels.reference`.
-    Counters run from `first`.
+    Both are one-dimensional, and `out` is bool. They are the places from `start` on of a whole of
+    `total`, see `paperlib.kernels.reference`. Counters run from `first`.
     """
     quarter = total // 4
     stop = start + out.size
@@ -176,11 +163,11 @@ def draw_bits(
             low = max(place, start)
             high = min(k * quarter + end, stop)
             if low < high:
-                own = numbers[k, low - place :]
-                given = logits[low - start : high - start]
+                integers = numbers[k, low - place :]
+                some_logits = logits[low - start : high - start]
                 bits = out[low - start : high - start]
                 for i in range(bits.size):
-                    bits[i] = _uniform(own[i]) < _sigmoid(factor * given[i])
+                    bits[i] = _uniform(integers[i]) < _sigmoid(factor * some_logits[i])
     rest = philox(first + quarter, key_low, key_high)
     for i in range(max(4 * quarter, start), stop):
         out[i - start] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i - start])
@@ -194,20 +181,20 @@ def draw_below(
     quarter = probabilities.size // 4
     # The four numbers of a block go to four places far apart, so that all stores are to consecutive
     # addresses.
-    given_a = probabilities[:quarter]
-    given_b = probabilities[quarter : 2 * quarter]
-    given_c = probabilities[2 * quarter : 3 * quarter]
-    given_d = probabilities[3 * quarter : 4 * quarter]
+    probabilities_a = probabilities[:quarter]
+    probabilities_b = probabilities[quarter : 2 * quarter]
+    probabilities_c = probabilities[2 * quarter : 3 * quarter]
+    probabilities_d = probabilities[3 * quarter : 4 * quarter]
     out_a = out[:quarter]
     out_b = out[quarter : 2 * quarter]
     out_c = out[2 * quarter : 3 * quarter]
     out_d = out[3 * quarter : 4 * quarter]
     for i in range(quarter):
         a, b, c, d = philox(i, key_low, key_high)
-        out_a[i] = _uniform(a) < given_a[i]
-        out_b[i] = _uniform(b) < given_b[i]
-        out_c[i] = _uniform(c) < given_c[i]
-        out_d[i] = _uniform(d) < given_d[i]
+        out_a[i] = _uniform(a) < probabilities_a[i]
+        out_b[i] = _uniform(b) < probabilities_b[i]
+        out_c[i] = _uniform(c) < probabilities_c[i]
+        out_d[i] = _uniform(d) < probabilities_d[i]
     rest = philox(quarter, key_low, key_high)
     for i in range(4 * quarter, probabilities.size):
         out[i] = _uniform(rest[i - 4 * quarter]) < probabilities[i]
@@ -217,12 +204,11 @@ def draw_below(
 def softplus_increment(
     x: np.ndarray, lowers: np.ndarray, steps: np.ndarray, out: np.ndarray
 ) -> None:
-    """`out[i]` is the sum over j of softplus((lowers[i] + steps[i]) x[i, j]) - softplus(lowers[i] x[i, j]), float64; steps >= 0.
+    """`out[i]` is the sum over j of softplus((lower + step) x[i, j]) - softplus(lower x[i, j]).
 
-    A single number in `lowers` or `steps` applies to every i.
-
-    The formula is that of `paperlib.kernels.reference`. A sum of logarithms is computed as the
-    logarithm of a product, whose factors lie between one half and one.
+    It is float64; `lower` and `step`, which is at least 0, are those of i, or a single number for
+    every i. The formula is that of `paperlib.kernels.reference`. A sum of logarithms is computed
+    as the logarithm of a product, whose factors lie between one half and one.
     """
     rows, columns = x.shape
     terms = np.empty(_FACTORS_PER_LOGARITHM, np.float32)
@@ -261,7 +247,10 @@ def _join_pieces(pieces: np.ndarray, sums: np.ndarray) -> None:
 def _add_rows(
     matrix: np.ndarray, rows: np.ndarray, count: int, sign: np.int32, sums: np.ndarray
 ) -> None:
-    """`sums += sign * matrix[row]` for the first `count` of `rows`; eight at a time, so that `sums` is rarely read and written."""
+    """`sums += sign * matrix[row]` for the first `count` of `rows`.
+
+    Eight rows at a time, so that `sums` is rarely read and written.
+    """
     grouped = count - count % 8
     for k in range(0, grouped, 8):
         a = matrix[rows[k]]
@@ -283,7 +272,10 @@ def _add_rows(
 
 @_compile
 def _sum_rows(matrix: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
-    """`sums = states @ matrix`: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m]; for few chains or weights."""
+    """`sums = states @ matrix`, int32 [chains, m], for few chains or weights.
+
+    `matrix` is int16 [n, m], and `states` are bool [chains, n].
+    """
     on = np.empty(len(matrix) + 1, np.int64)
     for chain in range(len(states)):
         num_on = 0
@@ -298,61 +290,68 @@ def _sum_rows(matrix: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
 def _add_changed_rows(
     matrix: np.ndarray, states: np.ndarray, last_states: np.ndarray, sums: np.ndarray
 ) -> None:
-    """Bring `last_states` and their products up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m]."""
+    """Make `sums`, the product of `last_states`, that of `states`, and `last_states` equal to them.
+
+    `matrix` is int16 [n, m], states are bool [chains, n], and `sums` are int32 [chains, m].
+    """
     width = states.shape[1]
     on, off, changed = np.empty((3, width + 1), np.int64)
     for chain in range(len(states)):
-        own = states[chain]
+        now = states[chain]
         last = last_states[chain]
+        # A unit is always written down, and counted only if it belongs there: no branch.
         num_changed = 0
         for j in range(width):
             changed[num_changed] = j
-            num_changed += own[j] != last[j]
+            num_changed += now[j] != last[j]
         num_on = 0
         num_off = 0
         for k in range(num_changed):
             j = changed[k]
             on[num_on] = j
             off[num_off] = j
-            num_on += own[j]
+            num_on += now[j]
             num_off += last[j]
-            last[j] = own[j]
+            last[j] = now[j]
         _add_rows(matrix, on, num_on, int32(1), sums[chain])
         _add_rows(matrix, off, num_off, int32(-1), sums[chain])
 
 
 @_compile
-def multiply(product: Product, states: np.ndarray) -> None:
-    """Bring the sums of a product up to date with bool `states` [chains, n], in the way that costs least."""
-    rows, last_states, sums, pieces, call, most_changed = product
-    if most_changed < 0:
-        _sum_rows(rows, states, sums)
+def multiply(product: ProductArrays, states: np.ndarray) -> None:
+    """Bring a product's sums up to date with bool `states` [chains, n], in the cheapest way."""
+    if product.most_changed < 0:
+        _sum_rows(product.rows, states, product.sums)
         return
-    own = states.reshape(-1)
-    last = last_states.reshape(-1)
+    now = states.reshape(-1)
+    last = product.last_states.reshape(-1)
     changed = int32(0)
-    for i in range(own.size):
-        changed += int32(own[i] != last[i])
-    if changed <= most_changed:
-        _add_changed_rows(rows, states, last_states, sums)
+    for i in range(now.size):
+        changed += int32(now[i] != last[i])
+    if changed <= product.most_changed:
+        _add_changed_rows(product.rows, states, product.last_states, product.sums)
         return
-    for i in range(own.size):
-        last[i] = own[i]
-    if call[0] != 0 and _call(call[0], call[1], call[2], call[3]) == 0:
-        _join_pieces(pieces, sums)
+    for i in range(now.size):
+        last[i] = now[i]
+    function, out, factor, matrix = product.call
+    if function != 0 and _call(function, out, factor, matrix) == 0:
+        _join_pieces(product.pieces, product.sums)
     else:
-        _sum_rows(rows, states, sums)
+        _sum_rows(product.rows, states, product.sums)
 
 
 @_compile
 def scale_sums(sums: np.ndarray, factors: np.ndarray, offset: np.ndarray, out: np.ndarray) -> None:
-    """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m]; a single factor or row of `offset` applies to every i."""
+    """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m].
+
+    A single factor, or a single row of `offset`, applies to every i.
+    """
     rows, columns = out.shape
     for i in range(rows):
         factor = factors[i if factors.size > 1 else 0]
-        own = offset[i if len(offset) > 1 else 0]
+        row = offset[i if len(offset) > 1 else 0]
         for j in range(columns):
-            out[i, j] = own[j] + factor * float32(sums[i, j])
+            out[i, j] = row[j] + factor * float32(sums[i, j])
 
 
 @_compile
@@ -371,34 +370,33 @@ def _draw_at(
     inputs: np.ndarray,
     scale: float,
     offsets: np.ndarray,
-    ladder: Ladder,
+    ladder: LadderArrays,
     key: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Draw `out` [chains, n] with the logits `offsets[k] + betas[k] * scale * inputs`, each chain at its own temperature k.
+    """Draw `out` [chains, n] with the logits `offsets[k] + betas[k] * scale * inputs`.
 
-    `inputs` [chains, n] are float32, or int32 sums. The key has its lower half first.
+    Each chain is at its own temperature k. `inputs` [chains, n] are float32, or int32 sums. The key
+    has its lower half first.
     """
-    betas, chain_at, start, total = ladder
     logits = np.empty(out.shape, np.float32)
     width = out.shape[1]
-    for replica in range(len(chain_at)):
-        for k in range(len(betas)):
-            factor = float32(betas[k] * scale)
-            chain = chain_at[replica, k]
+    for replica in range(len(ladder.chain_at)):
+        for k in range(len(ladder.betas)):
+            factor = float32(ladder.betas[k] * scale)
+            chain = ladder.chain_at[replica, k]
             for j in range(width):
                 logits[chain, j] = offsets[k, j] + factor * float32(inputs[chain, j])
     one = float32(1)
     first = uint32(0)
-    flat = out.reshape(-1)
-    start = start * width
-    total = total * width
-    draw_bits(logits.reshape(-1), one, key[0], key[1], first, start, total, flat)
+    start = ladder.start * width
+    total = ladder.total * width
+    draw_bits(logits.reshape(-1), one, key[0], key[1], first, start, total, out.reshape(-1))
 
 
 @_inline
 def _partner(k: int, parity: int, count: int):
-    """The temperature with which k swaps among the pairs of this parity; k itself if there is none."""
+    """The temperature with which k swaps among the pairs of this parity, or k itself."""
     partner = k + 1 - 2 * ((k + parity) % 2)
     return k if partner < 0 or partner >= count else partner
 
@@ -413,7 +411,10 @@ def _swap(
     chain_at: np.ndarray,
     ratios: np.ndarray,
 ) -> None:
-    """The log-ratios [R, N] of all chains and their partners, and the swaps that follow from them, with the numbers of `uniform`."""
+    """Write the log-ratios [R, N] of all chains and their partners, and swap the chains.
+
+    `uniform` has a random number for each pair.
+    """
     replicas, count = chain_at.shape
     pairs = (count - parity) // 2
     for replica in range(replicas):
@@ -433,73 +434,94 @@ def _swap(
 
 @_compile
 def _exchange(
-    model: Model, ladder: Ladder, uniform: np.ndarray, state: State, ratios: np.ndarray
+    model: ModelArrays,
+    ladder: LadderArrays,
+    uniform: np.ndarray,
+    chains: ChainArrays,
+    ratios: np.ndarray,
 ) -> None:
-    """After a Gibbs step whose products are up to date: what the state holds of it, and the even and the odd swaps.
+    """After a Gibbs step whose products are up to date: the rest of the state, and the swaps.
 
-    Fills all but the units of the state, and `ratios` [2, R, N]; and swaps the chains of `ladder`.
-    `uniform` is a row of those of `paperlib.kernels.tempering.Ladder.draws`.
+    Fills all but the units of `chains`, and `ratios` [2, R, N], before the even and before the odd
+    swaps; and swaps the chains of `ladder`. `uniform` is a row of those of
+    `paperlib.kernels.tempering.Ladder.draws`.
     """
-    v, hidden_input, bias_sums = state
-    to_hidden, _, scale, hidden_bias, _, bias_difference = model
-    betas, chain_at, start, total = ladder
-    scale_sums(to_hidden[2], np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
-    sum_where(v, bias_difference, bias_sums)
-    lowers = np.empty(len(v), np.float32)
-    steps = np.empty(len(v), np.float32)
-    increments = np.empty(len(v))
+    betas = ladder.betas
+    count = len(chains.v)
+    scales = np.full(1, float32(model.scale))
+    hidden_bias = model.hidden_bias.reshape(1, -1)
+    scale_sums(model.to_hidden.sums, scales, hidden_bias, chains.hidden_input)
+    sum_where(chains.v, model.bias_difference, chains.bias_sums)
+    lowers = np.empty(count, np.float32)
+    steps = np.empty(count, np.float32)
+    increments = np.empty(count)
     for parity in range(2):
-        for replica in range(len(chain_at)):
+        for replica in range(len(ladder.chain_at)):
             for k in range(len(betas)):
-                chain = chain_at[replica, k]
+                chain = ladder.chain_at[replica, k]
                 other = betas[_partner(k, parity, len(betas))]
                 lowers[chain] = float32(min(betas[k], other))
                 steps[chain] = float32(abs(other - betas[k]))
-        softplus_increment(hidden_input, lowers, steps, increments)
-        # among the numbers of all replicas; the even pairs' come first
+        softplus_increment(chains.hidden_input, lowers, steps, increments)
+        # where the numbers of these replicas begin; those of all replicas' even pairs come first
+        even = (ladder.total // len(betas)) * (len(betas) // 2)
         pairs = (len(betas) - parity) // 2
-        own = parity * (total // len(betas)) * (len(betas) // 2) + start // len(betas) * pairs
-        _swap(increments, bias_sums, betas, uniform[own:], parity, chain_at, ratios[parity])
+        begin = parity * even + ladder.start // len(betas) * pairs
+        _swap(
+            increments,
+            chains.bias_sums,
+            betas,
+            uniform[begin:],
+            parity,
+            ladder.chain_at,
+            ratios[parity],
+        )
 
 
 @_compile
 def draw_visible(
-    hidden_input: np.ndarray, model: Model, ladder: Ladder, keys: np.ndarray, v: np.ndarray
+    hidden_input: np.ndarray,
+    model: ModelArrays,
+    ladder: LadderArrays,
+    keys: np.ndarray,
+    v: np.ndarray,
 ) -> None:
     """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step.
 
     Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the
     formulas. `keys` are those of the two draws, each with its lower half first.
     """
-    _, to_visible, scale, _, biases, _ = model
+    to_visible = model.to_visible
     h = np.empty(hidden_input.shape, np.bool_)
-    none = np.zeros((len(biases), h.shape[1]), np.float32)
-    _draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
+    # the inputs to the hidden units have their biases in them
+    no_offsets = np.zeros((len(model.visible_biases), h.shape[1]), np.float32)
+    _draw_at(hidden_input, 1.0, no_offsets, ladder, keys[:2], h)
     multiply(to_visible, h)
-    _draw_at(to_visible[2], scale, biases, ladder, keys[2:], v)
+    _draw_at(to_visible.sums, model.scale, model.visible_biases, ladder, keys[2:], v)
 
 
 @_compile
 def temper(
-    model: Model,
-    ladder: Ladder,
+    model: ModelArrays,
+    ladder: LadderArrays,
     keys: np.ndarray,
     uniform: np.ndarray,
-    state: State,
-    left: tuple[np.ndarray, np.ndarray],
+    chains: ChainArrays,
+    ratios: np.ndarray,
+    ends: np.ndarray,
 ) -> None:
-    """Steps of parallel tempering of an RBM, one for each row of `keys` and `uniform`, from the inputs of `state`.
+    """Steps of parallel tempering of an RBM, from the inputs of `chains`.
 
-    Each leaves its log-ratios and the chains at both ends, `left` [T, 2, R, N] and [T, R, 2].
+    A step for each row of `keys` and `uniform`. Each leaves its log-ratios in `ratios` [T, 2, R, N]
+    and the chains at both ends in `ends` [T, R, 2].
     """
-    _, chain_at, start, _ = ladder
     for t in range(len(keys)):
-        draw_visible(state[1], model, ladder, keys[t], state[0])
-        multiply(model[0], state[0])
-        _exchange(model, ladder, uniform[t], state, left[0][t])
-        left[1][t, :, 0] = chain_at[:, 0] + start
-        left[1][t, :, 1] = chain_at[:, -1] + start
+        draw_visible(chains.hidden_input, model, ladder, keys[t], chains.v)
+        multiply(model.to_hidden, chains.v)
+        _exchange(model, ladder, uniform[t], chains, ratios[t])
+        ends[t, :, 0] = ladder.chain_at[:, 0] + ladder.start
+        ends[t, :, 1] = ladder.chain_at[:, -1] + ladder.start
 
 
-# Plain numbers and loops as the reference has them are compiled as they stand.
+# The reference has plain numbers and loops, which numba compiles as they are.
 matlab_uniform = _compile_exactly(reference.matlab_uniform)

@@ -1,4 +1,4 @@
-"""Draws of binary units and sums over them, by the fastest means at hand for a tensor's type and device.
+"""Draws of binary units and sums over them, in the fastest way for a tensor's type and device.
 
 float32 on a CPU: compiled functions, with random numbers that are a function of a key and of a
 unit's place. float32 on a GPU: one kernel with a stream for every chain. Everything else: torch's
@@ -30,15 +30,15 @@ def column(beta: float) -> float: ...
 @overload
 def column(beta: Tensor) -> Tensor: ...
 def column(beta: Beta) -> Beta:
-    """`beta` in a shape that multiplies a tensor [chains, n]: one number for each chain becomes [chains, 1]."""
+    """`beta` as a factor of a tensor [chains, n]: one for each chain becomes [chains, 1]."""
     return beta[:, None] if isinstance(beta, Tensor) and beta.ndim else beta
 
 
 def draw_bits(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """Independent draws with the given probabilities of being on, bool, from torch's own random numbers.
+    """Independent draws with these probabilities of being on, bool.
 
-    Comparing uniform numbers is five times cheaper on a CPU than `torch.bernoulli`, and its results
-    do not depend on the number of threads.
+    The random numbers are torch's own. Comparing uniform numbers is five times cheaper on a CPU
+    than `torch.bernoulli`, and its results do not depend on the number of threads.
 
     Examples
     --------
@@ -68,20 +68,21 @@ def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def draw_units(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """Like `bernoulli`, with the fastest random numbers: for learning, which draws as many units as it has weights to change.
+    """Like `bernoulli`, with the fastest random numbers, for learning.
 
-    For float32 on a CPU these are not torch's own.
+    It draws as many units as it has weights to change. For float32 on a CPU the numbers are not
+    torch's own.
     """
     if not _on_cpu_in_float32(probabilities):
         return bernoulli(probabilities, generator)
     low, high = draw_keys(generator, 1)
-    given = probabilities.detach().contiguous()
+    probabilities = probabilities.detach().contiguous()
     draw = compiled("draw_below")
     if draw is None:
-        return reference.draw_below(given, int(low), int(high))
-    drawn = np.empty(given.shape, np.float32)
-    draw(given.numpy().reshape(-1), low, high, drawn.reshape(-1))
-    return torch.from_numpy(drawn)
+        return reference.draw_below(probabilities, int(low), int(high))
+    units = np.empty(probabilities.shape, np.float32)
+    draw(probabilities.numpy().reshape(-1), low, high, units.reshape(-1))
+    return torch.from_numpy(units)
 
 
 def draw_bits_of_logits(
@@ -137,7 +138,7 @@ def draw_bits_of_logits(
 
 
 def draw_keys(generator: torch.Generator, count: int) -> np.ndarray:
-    """Keys for `count` calls of functions that draw with them: the lower and the upper half of each, uint32 [2 count]."""
+    """Keys for `count` calls of functions that draw, uint32 [2 count], their lower halves first."""
     keys = torch.randint(2**63 - 1, (count,), generator=generator, device="cpu")
     return keys.numpy().view(np.uint32)
 
@@ -152,14 +153,16 @@ def _draw_bits_on_gpu(logits: Tensor, generator: torch.Generator, factor: Beta) 
 
 
 def softplus_increment(x: Tensor, beta_from: Beta, beta_to: Beta) -> Tensor:
-    """Sum over the last dimension of `softplus(beta_to * x) - softplus(beta_from * x)`, for betas >= 0; see `reference`.
+    """Sum over the last dimension of `softplus(beta_to * x) - softplus(beta_from * x)`.
+
+    `reference` has the formula.
 
     Parameters
     ----------
     x : Tensor, shape [chains, n]
         Inputs.
     beta_from, beta_to : float or Tensor
-        Two numbers, or tensors with one for each chain, [chains].
+        Two numbers of at least 0, or tensors with one for each chain, [chains].
 
     Returns
     -------
@@ -173,10 +176,8 @@ def softplus_increment(x: Tensor, beta_from: Beta, beta_to: Beta) -> Tensor:
     tensor([0.], dtype=torch.float64)
     """
     if isinstance(beta_to, Tensor) or isinstance(beta_from, Tensor):
-        beta_from, beta_to = (
-            torch.as_tensor(beta, dtype=torch.float64, device=x.device)
-            for beta in (beta_from, beta_to)
-        )
+        beta_from = torch.as_tensor(beta_from, dtype=torch.float64, device=x.device)
+        beta_to = torch.as_tensor(beta_to, dtype=torch.float64, device=x.device)
         lower = torch.minimum(beta_from, beta_to)
         change = beta_to - beta_from
         return _softplus_increment(x, lower, change.abs()) * change.sign()
@@ -195,7 +196,7 @@ def _softplus_increment(x: Tensor, lower: Beta, step: Beta) -> Tensor:
 
 
 def for_each_row(number: Beta, rows: int, scale: float = 1.0) -> np.ndarray:
-    """`scale * number` as float32: [1] for a single number, which applies to every row, or [rows] for one number per row."""
+    """`scale * number` as float32: [1] for a number that applies to every row, else [rows]."""
     if not isinstance(number, Tensor):
         return np.array([number * scale], np.float32)
     # numpy, since parallel tempering does this six times a step, and torch takes four times as long
@@ -209,7 +210,9 @@ def for_each_row(number: Beta, rows: int, scale: float = 1.0) -> np.ndarray:
 
 
 def sum_where(states: Tensor, values: Tensor) -> Tensor:
-    """For each row of bool `states` [chains, n], the sum of the `values` [n] of the units that are on; float64 [chains].
+    """For each row of bool `states` [chains, n], the sum of the `values` [n] that are on.
+
+    The sums are float64 [chains].
 
     Examples
     --------

@@ -14,7 +14,7 @@ from paperlib.kernels.capability import compiled
 
 
 class MatlabUniform:
-    """A stream of uniform numbers in (0, 1) as MATLAB's `rand` gives them after `rand('state', state)`.
+    """A stream of uniform numbers in (0, 1), those of MATLAB after `rand('state', state)`.
 
     Parameters
     ----------
@@ -29,11 +29,12 @@ class MatlabUniform:
 
     def __init__(self, state: int) -> None:
         self._counters = np.array([0, state or 2**31], np.int64)
-        # The lower half of a mask is the shift register's integer. A bit of each of 53 integers
-        # makes up one of the first numbers.
+        # The lower half of a mask is the shift register's integer. Each of the first 32 numbers
+        # consists of a bit of each of 53 of these integers.
         masks = np.empty(1 + 32 * 53, np.int64)
-        scratch = np.zeros(33), self._counters.copy(), np.empty(len(masks))
-        reference.matlab_uniform(*scratch, masks)
+        registers = np.zeros(33)
+        numbers = np.empty(len(masks))
+        reference.matlab_uniform(registers, self._counters.copy(), numbers, masks)
         bits = (masks[1:] >> 19 & 1).reshape(32, 53)
         self._registers = np.append(bits @ 0.5 ** np.arange(1, 54), 0.0)
 

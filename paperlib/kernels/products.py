@@ -1,10 +1,10 @@
-"""Products of binary states with a fixed matrix: most of the work of AIS and RAISE, at half the price of a float32 product.
+"""Products of binary states with a fixed matrix, at half the price of a float32 product.
 
-A binary vector is exact in eight bits. A matrix is not, but once rounded to 16-bit fixed-point
-numbers it is the sum of two eight-bit matrices. Sums of integers are exact and do not drift: where
-few units have changed since the last product of the same chains, adding and subtracting their rows
-gives the same sums, bit for bit, in less time. In a step, one in twenty of the visible units of an
-RBM may change, and one in three of the hidden ones.
+They are most of the work of AIS and RAISE. A binary vector is exact in eight bits. A matrix is
+not, but once rounded to 16-bit fixed-point numbers it is the sum of two eight-bit matrices. Sums of
+integers are exact and do not drift: where few units have changed since the last product of the same
+chains, adding and subtracting their rows gives the same sums, bit for bit, in less time. In a step,
+one in twenty of the visible units of an RBM may change, and one in three of the hidden ones.
 
 On processors with vector instructions for them (VNNI), torch multiplies eight-bit integers four
 times as fast as float32 numbers. Compiled functions call it through its C interface. Where few
@@ -26,7 +26,6 @@ float64 models use ordinary products, and nothing is rounded.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 import torch
@@ -34,6 +33,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import reference
+from paperlib.kernels.arguments import ProductArrays
 from paperlib.kernels.capability import (
     call_of_torch,
     compiled,
@@ -50,10 +50,12 @@ _LARGEST = 127 * 256 + 127
 # Sums of this many terms of _LARGEST stay within 32 bits.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = multiplies_integers()
-# A call of torch prepares the matrix anew, which takes so many times as long as to add its weights
-# up; the call itself, and a row that is added up, cost what so many weights do.
+# Costs of the ways to bring sums up to date, in the time that it takes to add up one weight. A call
+# of torch prepares the matrix anew: this is its cost for each weight,
 _PREPARED = 5
+# and this that of the call itself.
 _CALL = 12_500
+# What it costs to begin with another row.
 _ROW = 50
 # What the product of a chain costs, as a share of all its rows; next to nothing with instructions
 # for whole tiles of a matrix (AMX).
@@ -64,19 +66,22 @@ _FEWEST_COLUMNS = 128
 _FEWEST_ROWS = 32
 
 
-class Memory(dict["BinaryProduct", tuple[Any, ...]]):
-    """For every product with a batch of chains what is kept between its calls, see `paperlib.kernels.cpu.Product`. A copy begins anew."""
+class Memory(dict["BinaryProduct", ProductArrays]):
+    """What every product with a batch of chains remembers between its calls.
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # what is kept has addresses of its own arrays
+    A copy begins anew.
+    """
+
+    def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
+        # The arrays are known to torch by their addresses, which a copy would not have.
         return Memory, ()
 
 
 class BinaryProduct(ABC):
-    """`states @ matrix` for binary states, prepared once for many products; `binary_product` chooses the kind.
+    """`states @ matrix` for binary states, prepared once for many products.
 
-    `rounded` says whether the matrix that is really multiplied differs from the given one by
-    rounding.
+    `binary_product` chooses the kind. `rounded` says whether the matrix that is really multiplied
+    differs from the given one by rounding.
     """
 
     rounded = True
@@ -93,21 +98,24 @@ class BinaryProduct(ABC):
     def __call__(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None = None
     ) -> Tensor:
-        """`offset + factor * (states @ matrix)` for bool `states` [chains, n], a number or one for each chain, and `offset` [m] or [chains, m].
+        """`offset + factor * (states @ matrix)` for bool `states` [chains, n].
 
-        `memory` has what is remembered of the last product with the same chains. It saves work, is
-        updated, and does not change the result.
+        `factor` is a number or one for each chain, and `offset` is [m] or [chains, m]. `memory` has
+        what is remembered of the last product with the same chains. It saves work, is updated, and
+        does not change the result.
         """
         if states.ndim != 2 or states.shape[1] != self._rows or states.dtype is not torch.bool:
             raise InputError(
-                f"states: expected bool [chains, {self._rows}], got {states.dtype} {list(states.shape)}"
+                f"states: expected bool [chains, {self._rows}], "
+                f"got {states.dtype} {list(states.shape)}"
             )
         one_row = offset.ndim == 1
         if offset.shape[-1] != self._columns or not (one_row or offset.shape[0] == states.shape[0]):
             raise InputError(
-                f"offset: expected shape [{self._columns}] or [{len(states)}, {self._columns}], got {list(offset.shape)}"
+                f"offset: expected shape [{self._columns}] or [{len(states)}, {self._columns}], "
+                f"got {list(offset.shape)}"
             )
-        if autocasts():  # since a context takes a noticeable part of a small product's time
+        if autocasts():  # asked first, since a context takes much of a small product's time
             with plain_torch():
                 return self._scaled(states, factor, offset, memory)
         return self._scaled(states, factor, offset, memory)
@@ -116,7 +124,7 @@ class BinaryProduct(ABC):
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
     ) -> Tensor:
-        """The same, for arguments whose shapes fit."""
+        """What a call returns, for arguments whose shapes fit."""
 
 
 class _PlainProduct(BinaryProduct):
@@ -130,7 +138,7 @@ class _PlainProduct(BinaryProduct):
 
     @property
     def matrix(self) -> Tensor:
-        """The given one."""
+        """The matrix as it was given."""
         return self._matrix
 
     def _scaled(
@@ -143,14 +151,16 @@ class _PlainProduct(BinaryProduct):
 
 
 class IntegerProduct(BinaryProduct):
-    """Exact sums of 16-bit integers, `rows` [n, m], for float32 on a CPU; one unit of the integers stands for `scale`."""
+    """A product with 16-bit integers, whose sums are exact, for float32 on a CPU.
+
+    `rows` [n, m] are the integers, one unit of which stands for `scale`.
+    """
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
         super().__init__(*matrix.shape)
         self.scale = scale
         self.rows = np.empty(matrix.shape, np.int16)
-        # By columns, as torch's product of integers reads it: the upper eight bits, and the lower
-        # ones.
+        # The upper and the lower eight bits, by columns, as torch's product of integers reads them.
         pieces = np.empty((2, *matrix.shape[::-1]), np.int8)
         start = 0
         for block in small_parts(matrix):
@@ -164,17 +174,16 @@ class IntegerProduct(BinaryProduct):
         self.pieces = pieces.reshape(-1, self._rows).T
         # With few columns, all sums are always computed anew.
         self.narrow = matrix.shape[1] < _FEWEST_COLUMNS
-        # Whether torch multiplies eight-bit integers with special instructions for them, in as many
-        # threads as it has.
+        # Whether torch multiplies eight-bit integers with instructions for them, in many threads.
         self.fast_integers = _FAST_INTEGERS
 
     @property
     def matrix(self) -> Tensor:
         """What the integers stand for, made anew at each call."""
         matrix = torch.empty(self._rows, self._columns)
-        rows = small_parts(torch.from_numpy(self.rows))
-        for some, part in zip(rows, small_parts(matrix), strict=True):
-            part.copy_(some.double() * self.scale)
+        rows = torch.from_numpy(self.rows)
+        for integers, part in zip(small_parts(rows), small_parts(matrix), strict=True):
+            part.copy_(integers.double() * self.scale)
         return matrix
 
     def _scaled(
@@ -192,32 +201,36 @@ class IntegerProduct(BinaryProduct):
         return torch.from_numpy(product)
 
     def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
-        """`states @ matrix` in units of the scale, int32 [chains, m]; to be used before the next call with this memory."""
+        """`states @ matrix` in units of the scale, int32 [chains, m].
+
+        The next call with this memory writes into the same array.
+        """
         multiply = compiled("multiply")
         if multiply is None:
-            given = torch.from_numpy(states), torch.from_numpy(self.rows)
-            return reference.integer_sums(*given).numpy()
-        kept = self.kept(len(states), Memory() if memory is None else memory)
-        multiply(kept, states)
-        return kept[2]
+            rows = torch.from_numpy(self.rows)
+            return reference.integer_sums(torch.from_numpy(states), rows).numpy()
+        arrays = self.arrays(len(states), Memory() if memory is None else memory)
+        multiply(arrays, states)
+        return arrays.sums
 
-    def kept(self, chains: int, memory: Memory) -> tuple[Any, ...]:
-        """What the memory keeps of products with so many chains, put there if it is new."""
-        if self not in memory or len(memory[self][1]) != chains:
-            # without units that are on, all sums are zero
-            states = np.zeros((chains, self._rows), bool)
-            sums = np.zeros((chains, self._columns), np.int32)
-            most_changed = self._most_changed(chains)
-            pieces = sums[:0]
-            call = (0, 0, 0, 0)
-            if 0 <= most_changed < states.size:
-                pieces = np.zeros((chains, 2 * self._columns), np.int32)
-                call = call_of_torch(pieces, states.view(np.int8), self.pieces)
-            memory[self] = self.rows, states, sums, pieces, call, most_changed
+    def arrays(self, chains: int, memory: Memory) -> ProductArrays:
+        """What the memory has of products with so many chains, put there if it is new."""
+        if self in memory and len(memory[self].last_states) == chains:
+            return memory[self]
+        # without units that are on, all sums are zero
+        states = np.zeros((chains, self._rows), bool)
+        sums = np.zeros((chains, self._columns), np.int32)
+        most_changed = self._most_changed(chains)
+        pieces = sums[:0]
+        call = (0, 0, 0, 0)
+        if 0 <= most_changed < states.size:
+            pieces = np.zeros((chains, 2 * self._columns), np.int32)
+            call = call_of_torch(pieces, states.view(np.int8), self.pieces)
+        memory[self] = ProductArrays(self.rows, states, sums, pieces, call, most_changed)
         return memory[self]
 
     def _most_changed(self, chains: int) -> int:
-        """Up to how many changed units rows are added to the last sums; negative if the rows of all units always are."""
+        """`ProductArrays.most_changed` for so many chains."""
         units = chains * self._rows
         if not self.fast_integers:
             return -1 if self.narrow else units

@@ -1,4 +1,4 @@
-"""What the fast kernels compute, in plain torch: the definition, and the fallback where they cannot run.
+"""What the fast kernels compute, in plain torch: the definition, and the fallback.
 
 Every function here works on any device. `paperlib.kernels.cpu` has compiled versions, which are
 compared with these once in each process (`paperlib.kernels.capability`), and by the tests.
@@ -15,7 +15,10 @@ _ROUNDS = 10
 
 
 def philox(counter: Tensor, key_low: int, key_high: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) of the counters (counter, 0, 0, 0), [n]: four 32-bit integers each, as int64."""
+    """Philox4x32-10 of the counters (counter, 0, 0, 0), [n]: four 32-bit integers each, as int64.
+
+    The generator is that of Salmon, Moraes, Dror & Shaw (2011).
+    """
     a = counter
     c = torch.zeros_like(counter)
     b = c
@@ -54,7 +57,10 @@ def _uniform_numbers(
 def draw_bits(
     logits: Tensor, factor: float | Tensor, key_low: int, key_high: int, first: int = 0
 ) -> Tensor:
-    """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on; of the shape of the float32 `logits`."""
+    """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on.
+
+    They have the shape of the float32 `logits`.
+    """
     uniform = _uniform_numbers(logits.numel(), key_low, key_high, logits.device, first)
     return uniform.view(logits.shape) < torch.sigmoid(factor * logits)
 
@@ -66,11 +72,14 @@ def draw_below(probabilities: Tensor, key_low: int, key_high: int) -> Tensor:
 
 
 def softplus_increment(x: Tensor, lower: float | Tensor, step: float | Tensor) -> Tensor:
-    """Sum over the last dimension of softplus((lower + step) x) - softplus(lower x), for lower, step >= 0; float64.
+    """Sum over the last dimension of softplus((lower + step) x) - softplus(lower x), float64.
 
-    Each term is `step max(x, 0) + ln(1 + s(-lower abs(x)) (e^{-step abs(x)} - 1))`, with s the
-    logistic function. Nothing cancels, so a float32 sum over thousands of annealing steps does not
-    lose the digits in which neighbouring betas differ.
+    `lower` and `step` are at least 0. Each term is
+
+        step max(x, 0) + ln(1 + s(-lower abs(x)) (e^{-step abs(x)} - 1))
+
+    with s the logistic function. Nothing cancels, so a float32 sum over thousands of annealing
+    steps does not lose the digits in which neighbouring betas differ.
 
     Parameters
     ----------
@@ -89,26 +98,33 @@ def softplus_increment(x: Tensor, lower: float | Tensor, step: float | Tensor) -
 
 
 def sum_where(states: Tensor, values: Tensor) -> Tensor:
-    """For each row of bool `states` [chains, n], the sum of the `values` [n] of the units that are on; float64 [chains].
+    """For each row of bool `states` [chains, n], the sum of the `values` [n] that are on.
 
-    float32 values are added up in float64, others with a product in their own type.
+    The sums are float64 [chains]. float32 values are added up in float64, others with a product in
+    their own type.
     """
     exact = values.double() if values.dtype == torch.float32 else values
     return (states.to(exact.dtype) @ exact).double()
 
 
 def integer_sums(states: Tensor, matrix: Tensor) -> Tensor:
-    """`states @ matrix` for bool `states` [chains, n] and a matrix [n, m] of whole numbers; int32 [chains, m], exact."""
+    """`states @ matrix`, int32 [chains, m], exact.
+
+    `states` are bool [chains, n], and the matrix [n, m] has whole numbers.
+    """
     return (states.double() @ matrix.double()).to(torch.int32)
 
 
 def scale_sums(sums: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
-    """`offset + factor * sums` in float32, for int32 `sums` [chains, m], `factor` [chains] and `offset` [m] or [chains, m]."""
+    """`offset + factor * sums` in float32, for int32 `sums` [chains, m].
+
+    `factor` is [chains], and `offset` [m] or [chains, m].
+    """
     return offset + factor[:, None] * sums.float()
 
 
 def swap(ratios: Tensor, uniform: Tensor, parity: int, chain_at: Tensor) -> None:
-    """Swap the chains of neighbouring temperatures k and k + 1 in `chain_at` [R, N], for all k of this parity.
+    """Swap the chains of temperatures k and k + 1 in `chain_at` [R, N], for all k of this parity.
 
     A pair swaps if its number in `uniform`, float64 [R, pairs], is below exp of the sum of its two
     `ratios`, float64 [R, N].
@@ -128,7 +144,9 @@ def swap(ratios: Tensor, uniform: Tensor, parity: int, chain_at: Tensor) -> None
 def matlab_uniform(
     registers: np.ndarray, counters: np.ndarray, out: np.ndarray, masks: np.ndarray
 ) -> None:
-    """Marsaglia's subtract-with-borrow generator and a shift register, as in MATLAB 5: fills `out` and `masks` and advances the state.
+    """Marsaglia's subtract-with-borrow generator and a shift register, as in MATLAB 5.
+
+    Fills `out` and `masks`, and advances the state.
 
     Parameters
     ----------

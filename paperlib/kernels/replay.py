@@ -31,7 +31,7 @@ def replayed(
     generator: torch.Generator,
     on_step: Callable[[], object],
 ) -> Any:
-    """`paperlib.annealing.walk.walk` with a recorded step; arguments and result are the same.
+    """`paperlib.annealing.walk.walk` with a recorded step; the result is the same.
 
     `on_step` is called when a step has been launched. The step must not read numbers from tensors.
     """
@@ -50,7 +50,10 @@ def _current(device: torch.device) -> AbstractContextManager[object]:
 
 
 class _RecordedStep:
-    """A step that reads and writes the same memory each time, as a CUDA graph requires; it works on any device."""
+    """A step that reads and writes the same memory each time, as a CUDA graph requires.
+
+    It works on any device.
+    """
 
     def __init__(self, step: Step, state: Any, log_weights: Tensor, betas: Sequence[float]) -> None:
         device = log_weights.device

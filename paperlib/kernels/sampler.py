@@ -1,4 +1,4 @@
-"""Binary visible units connected to binary hidden ones: what annealing needs of them at every step.
+"""What annealing needs at every step of binary visible units connected to binary hidden ones.
 
 Other types of units are added here: a path between models with other units needs a class like this
 one, and nothing else in this room.
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.kernels.arguments import ChainArrays, LadderArrays, ModelArrays
 from paperlib.kernels.blocks import WIDE
 from paperlib.kernels.capability import compiled
 from paperlib.kernels.draws import Beta, draw_bits_of_logits, draw_keys, softplus_increment
@@ -32,7 +33,9 @@ Temper: TypeAlias = Callable[[Tensor, torch.Generator, Memory, int], tuple[Tenso
 
 
 class BipartiteSampler:
-    """Hidden units given visible ones and vice versa, for groups of hidden units that each have their own inverse temperature.
+    """Hidden units given visible ones, and vice versa.
+
+    Each group of hidden units may have an inverse temperature of its own.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ class BipartiteSampler:
         self._to_hidden = binary_product(weights, self._largest)
         self._to_visible = [self.to_visible(group) for group in self.groups]
         products = (self._to_hidden, *self._to_visible)
-        # what the compiled functions for whole steps are made for
+        # the only case for which there are compiled functions of whole steps
         self._undivided_bits = self._undivided and all(
             isinstance(product, IntegerProduct) for product in products
         )
@@ -89,7 +92,7 @@ class BipartiteSampler:
         return suited and isinstance(product, IntegerProduct) and not product.fast_integers
 
     def to_visible(self, hidden: slice, visible: slice = slice(None)) -> BinaryProduct:
-        """The product of the states of some hidden units with their weights to some visible units."""
+        """The product of the states of some hidden units with their weights to visible ones."""
         return binary_product(self._weights[visible, hidden].T, self._largest)
 
     def hidden_input(self, v: Tensor, memory: Memory) -> Tensor:
@@ -97,19 +100,17 @@ class BipartiteSampler:
         return self._to_hidden(v, 1.0, self._hidden_bias, memory)
 
     def log_sums(self, hidden_input: Tensor, betas: Sequence[Beta]) -> Tensor:
-        """ln sum_h e^{beta h'u} over the states of all hidden units, each group at its own beta; float64 [chains]."""
-        parts = [
-            softplus(self._inputs(hidden_input, group) * _column(beta, hidden_input)).sum(
-                -1, dtype=torch.float64
-            )
-            for group, beta in zip(self.groups, betas, strict=True)
-        ]
+        """ln sum_h e^{beta h'u} over all hidden units, each group at its beta; float64 [chains]."""
+        parts = []
+        for group, beta in zip(self.groups, betas, strict=True):
+            logits = self._inputs(hidden_input, group) * _column(beta, hidden_input)
+            parts.append(softplus(logits).sum(-1, dtype=torch.float64))
         return torch.stack(parts).sum(0)
 
     def increment(
         self, hidden_input: Tensor, betas_from: Sequence[Beta], betas_to: Sequence[Beta]
     ) -> Tensor:
-        """`log_sums` at `betas_to` minus `log_sums` at `betas_from`, without cancellation; float64 [chains]."""
+        """`log_sums` at `betas_to` minus those at `betas_from`, without cancellation."""
         total: Tensor | None = None
         for group, beta_from, beta_to in zip(self.groups, betas_from, betas_to, strict=True):
             part = softplus_increment(self._inputs(hidden_input, group), beta_from, beta_to)
@@ -158,10 +159,12 @@ class BipartiteSampler:
                 # hidden units.
                 inputs = hidden_input.contiguous().numpy()
                 bias = visible_bias.contiguous().numpy()
-                model = self._compiled_model(len(inputs), memory, bias[None], bias)
-                v = np.empty((len(inputs), len(bias)), bool)
-                # every chain alone is a replica
-                ladder = np.array([beta], float), np.arange(len(inputs))[:, None], 0, len(inputs)
+                chains = len(inputs)
+                model = self._model_arrays(chains, memory, bias[None], bias)
+                # at a single temperature, where every chain is a replica
+                chain_at = np.arange(chains)[:, None]
+                ladder = LadderArrays(np.array([beta], float), chain_at, 0, chains)
+                v = np.empty((chains, len(bias)), bool)
                 draw_visible(inputs, model, ladder, draw_keys(generator, 2), v)
                 return torch.from_numpy(v)
         visible_input = self._visible_input(
@@ -175,9 +178,10 @@ class BipartiteSampler:
         return self._undivided_bits and compiled("temper") is not None
 
     def temper(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Temper:
-        """What takes steps of parallel tempering: a Gibbs step of each chain at its temperature, then swaps of the even and the odd pairs.
+        """A function that takes steps of parallel tempering, each by a single call.
 
-        It comes to the same bits as the three calls of
+        A step is a Gibbs step of each chain at its temperature, then swaps of the even and of the
+        odd pairs. It comes to the same bits as the three calls of
         `paperlib.annealing.path.AnnealingPath.tempering_steps`. Those take some forty small
         operations a step, whose overhead is most of the time with narrow layers.
 
@@ -201,33 +205,49 @@ class BipartiteSampler:
         """
         temper = cast(Any, compiled("temper"))
         biases = visible_biases.contiguous().numpy()
-        chains, visible, hidden = ladder.num_chains, *self._weights.shape
+        chains = ladder.num_chains
+        visible, hidden = self._weights.shape
 
         def take(
             hidden_input: Tensor, generator: torch.Generator, memory: Memory, count: int
         ) -> tuple[Tensor, ...]:
             if hidden_input.shape != (chains, hidden):
                 raise InputError(
-                    f"state: expected inputs of shape {[chains, hidden]}, got {list(hidden_input.shape)}"
+                    f"state: expected inputs of shape {[chains, hidden]}, "
+                    f"got {list(hidden_input.shape)}"
                 )
-            numbers = ladder.numbers()
-            (keys, uniform) = ladder.draws(generator, count)
-            v = np.empty((chains, visible), bool)
-            inputs = np.array(hidden_input.numpy(), order="C")
-            bias_sums = np.empty(chains)
+            keys, uniform = ladder.draws(generator, count)
+            state = ChainArrays(
+                np.empty((chains, visible), bool),
+                np.array(hidden_input.numpy(), order="C"),
+                np.empty(chains),
+            )
             ratios = np.empty((count, 2, *ladder.chain_at.shape))
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
-            model = self._compiled_model(chains, memory, biases, bias_difference.numpy())
-            temper(model, numbers, keys, uniform, (v, inputs, bias_sums), (ratios, ends))
-            return tuple(map(torch.from_numpy, (v, inputs, bias_sums, ratios, ends)))
+            model = self._model_arrays(chains, memory, biases, bias_difference.numpy())
+            temper(model, ladder.numbers(), keys, uniform, state, ratios, ends)
+            return tuple(torch.from_numpy(array) for array in (*state, ratios, ends))
 
         return take
 
-    def _compiled_model(self, chains: int, memory: Memory, *biases: np.ndarray) -> tuple[Any, ...]:
-        """See `paperlib.kernels.cpu.Model`; only where the products are integer ones."""
-        to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
-        kept = (product.kept(chains, memory) for product in (to_hidden, to_visible))
-        return *kept, to_hidden.scale, self._hidden_bias.numpy(), *biases
+    def _model_arrays(
+        self,
+        chains: int,
+        memory: Memory,
+        visible_biases: np.ndarray,
+        bias_difference: np.ndarray,
+    ) -> ModelArrays:
+        """The model for compiled functions, where its products are those of integers."""
+        to_hidden = cast(IntegerProduct, self._to_hidden)
+        to_visible = cast(IntegerProduct, self._to_visible[0])
+        return ModelArrays(
+            to_hidden.arrays(chains, memory),
+            to_visible.arrays(chains, memory),
+            to_hidden.scale,
+            self._hidden_bias.numpy(),
+            visible_biases,
+            bias_difference,
+        )
 
     def _visible_input(
         self,
@@ -238,7 +258,7 @@ class BipartiteSampler:
         memory: Memory,
         first: int = 0,
     ) -> Tensor:
-        """Draw all hidden units given their inputs and return the inputs to the visible ones, [chains, D]."""
+        """Draw all hidden units given their inputs; returns the inputs to the visible ones."""
         visible_input: Tensor | None = None
         for group, beta, product in zip(self.groups, betas, self._to_visible, strict=True):
             h = draw_bits_of_logits(self._inputs(hidden_input, group), generator, beta, first)
@@ -251,19 +271,19 @@ class BipartiteSampler:
     def _inputs(self, hidden_input: Tensor, group: slice) -> Tensor:
         """The inputs of one group.
 
-        If it is the whole layer nothing is sliced, which would take a hundredth of a small RBM's
-        step.
+        The whole layer is not sliced, which would take a hundredth of a small RBM's step.
         """
         return hidden_input if self._undivided else hidden_input[:, group]
 
     def _require_inputs(self, hidden_input: Tensor) -> None:
         if hidden_input.ndim != 2 or hidden_input.shape[1] != self._num_hidden:
             raise InputError(
-                f"state: expected inputs of shape [chains, {self._num_hidden}], got {list(hidden_input.shape)}"
+                f"state: expected inputs of shape [chains, {self._num_hidden}], "
+                f"got {list(hidden_input.shape)}"
             )
 
     def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:
-        """A group's `log_sums` at beta = 1 with weights that are not rounded, minus the actual `log_sums`; float64 [chains]."""
+        """A group's `log_sums` at beta = 1 with exact weights, minus those with rounded ones."""
         # at the start of a path no hidden unit may have a weight
         if not self._to_hidden.rounded or not range(self._num_hidden)[group]:
             return torch.zeros(len(v), dtype=torch.float64, device=v.device)

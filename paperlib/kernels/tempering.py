@@ -1,7 +1,8 @@
-"""Which chain is at which temperature: replicas have one chain at each, and neighbours swap temperatures.
+"""Which chain is at which temperature.
 
-The pairs (0, 1), (2, 3), ... try to swap first, the even ones, then the pairs (1, 2), (3, 4), ...,
-the odd ones. `reference.swap` says how.
+Replicas have one chain at each temperature, and neighbours swap. The pairs (0, 1), (2, 3), ...
+try first, the even ones, then the pairs (1, 2), (3, 4), ..., the odd ones. `reference.swap` says
+how.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import reference
+from paperlib.kernels.arguments import LadderArrays
 
 State = TypeVar("State")
+# See `paperlib.annealing.path.AnnealingPath.tempering_steps`.
 TemperingSteps: TypeAlias = Callable[[State, torch.Generator, int], tuple[State, Tensor, Tensor]]
 
 
@@ -43,7 +46,8 @@ class Ladder:
     --------
     >>> import torch
     >>> ladder = Ladder(torch.tensor([0.0, 0.5, 1.0]), 2, torch.device("cpu"))
-    >>> ladder.swap(torch.zeros(2, 3), 0, torch.Generator())  # the even pairs of states that are as likely at either temperature
+    >>> as_likely = torch.zeros(2, 3)  # states that are as likely at either temperature
+    >>> ladder.swap(as_likely, 0, torch.Generator())  # the even pairs
     >>> ladder.chain_at
     tensor([[1, 0, 2],
             [4, 3, 5]])
@@ -54,13 +58,13 @@ class Ladder:
         self.betas = betas.to(device, torch.float64)
         self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
         numbers = torch.arange(count)
-        # For each parity, the betas of the partners; a temperature without a partner has its own
-        # beta.
+        # For each parity, the betas of the partners. A temperature without one is its own partner.
         self._partner_betas = []
         for parity in (0, 1):
             partner = numbers + 1 - 2 * ((numbers + parity) % 2)
-            lonely = (partner < 0) | (partner >= count)
-            self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
+            alone = (partner < 0) | (partner >= count)
+            partner = torch.where(alone, numbers, partner)
+            self._partner_betas.append(self.betas[partner.to(device)])
         self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
         self.stand(0, num_replicas)
 
@@ -75,17 +79,17 @@ class Ladder:
         return self.chain_at.numel()
 
     def stand(self, first: int, all_replicas: int) -> None:
-        """As part of a whole: from this replica on, of so many.
+        """Make this ladder a part of a whole: its replicas are those from `first` on, of so many.
 
-        `place` says where its first chain stands among all chains.
+        `place` has the place of its first chain among all chains, and how many these are.
         """
         self.first = first
         self.all_replicas = all_replicas
         self.place = first * len(self.betas), all_replicas * len(self.betas)
 
-    def numbers(self) -> tuple[np.ndarray, np.ndarray, int, int]:
-        """For the compiled functions: `betas`, `chain_at`, and `place`."""
-        return self.betas.numpy(), self.chain_at.numpy(), *self.place
+    def numbers(self) -> LadderArrays:
+        """The ladder as compiled functions take it; they change `chain_at`."""
+        return LadderArrays(self.betas.numpy(), self.chain_at.numpy(), *self.place)
 
     def temperature_of(self) -> Tensor:
         """The number of each chain's temperature, [R N]."""
@@ -94,29 +98,37 @@ class Ladder:
         )
 
     def ends(self) -> Tensor:
-        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]; those of a part of the replicas by their numbers in the whole."""
+        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2].
+
+        Those of a part of the replicas have their numbers in the whole.
+        """
         return self.chain_at[:, :: self.chain_at.shape[1] - 1] + self.place[0]
 
     def pairs(self, parity: int) -> tuple[Tensor, Tensor]:
-        """The betas of all chains, and those of their partners among the pairs of this parity, [R N] each."""
+        """The betas of all chains and of their partners for this parity, [R N] each."""
         temperature_of = self.temperature_of()
         return self.betas[temperature_of], self._partner_betas[parity][temperature_of]
 
     def swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
-        """Let the pairs of this parity swap, given ln f at the partner's beta minus ln f at its own for the chain at each temperature, [R, N]."""
+        """Let the pairs of this parity swap.
+
+        `ratios` [R, N] are ln f at the partner's beta minus ln f at its own, for the chain at each
+        temperature.
+        """
         shape = self.all_replicas, (len(self.betas) - parity) // 2
         uniform = torch.rand(
             shape, dtype=torch.float64, device=self.betas.device, generator=generator
         )
-        own = uniform[self.first :][: self.num_replicas]
-        reference.swap(ratios, own, parity, self.chain_at)
+        uniform = uniform[self.first : self.first + self.num_replicas]
+        reference.swap(ratios, uniform, parity, self.chain_at)
 
     def draws(self, generator: torch.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The random numbers of so many steps, from a generator on the CPU, as if they were drawn one step after the other.
+        """The random numbers of so many steps, from a generator on the CPU.
 
-        A row for each step: two keys, uint32 [4], the lower half of each first, as from
-        `paperlib.kernels.draws.draw_keys`; and the uniform numbers of all replicas' even pairs,
-        then those of their odd pairs, float64 [replicas * (N - 1)].
+        They are those of one step after the other. A row for each step: two keys, uint32 [4], the
+        lower half of each first, as from `paperlib.kernels.draws.draw_keys`; and the uniform
+        numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N -
+        1)].
         """
         raw = torch.empty((count, 2 + self.place[1] - self.all_replicas), dtype=torch.int64)
         # torch makes each of its numbers from 64 bits: integers by the remainder, fractions from
@@ -131,9 +143,9 @@ def tempering_steps(
     transition: Callable[[State, Tensor, torch.Generator], State],
     log_ratio: Callable[[State, Tensor, Tensor], Tensor],
 ) -> TemperingSteps[State]:
-    """What takes steps of parallel tempering by three calls each: a transition, and two ratios.
+    """A function that takes steps of parallel tempering, each by a transition and two ratios.
 
-    `paperlib.annealing.path.AnnealingPath.tempering_steps` says what it takes and makes.
+    `paperlib.annealing.path.AnnealingPath.tempering_steps` says what it takes and returns.
     """
 
     def take(state: State, generator: torch.Generator, count: int) -> tuple[State, Tensor, Tensor]:

@@ -92,17 +92,17 @@ GROUPS = {
         ),
         mutant(
             "a product of torch with the states of the last call",
-            "kernels/cpu.py: last[i] = «own→last»[i]",
+            "kernels/cpu.py: last[i] = «now→last»[i]",
             UP_TO_DATE,
         ),
         mutant(
             "a part of a whole that is drawn as its beginning",
-            "kernels/cpu.py: own, given = numbers[k, «low - place→0» :]",
+            "kernels/cpu.py: integers = numbers[k, «low - place→0» :]",
             "tests/test_fused.py::test_a_part_of_a_whole_is_drawn_as_within_the_whole[1003]",
         ),
         warned(
             "weights that are not scaled for the visible units",
-            "kernels/cpu.py: _draw_at(to_visible[2], «scale→1.0», biases,",
+            "kernels/cpu.py: _draw_at(to_visible.sums, «model.scale→1.0», model.visible_biases,",
         ),
         warned(
             "biases of the chain's number, not of its temperature",
@@ -114,7 +114,7 @@ GROUPS = {
         ),
         warned(
             "the odd pairs with the numbers of the even ones",
-            "kernels/cpu.py: own = «parity→0» * (total // len(betas))",
+            "kernels/cpu.py: begin = «parity→0» * even",
         ),
         harmless(
             "the logistic function at the wrong sign in the sum of softplus",
@@ -245,7 +245,7 @@ GROUPS = {
         ),
         mutant(
             "an error that is smaller where chains have not been at the start",
-            "estimators/tempering/tempering.py: std_error = std_error «/→*» math.sqrt(arrived) if",
+            "estimators/tempering/tempering.py: std_error = std_error «/→*» math.sqrt(share) if",
             f"{TEMPERING}error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start",
         ),
         mutant(
@@ -260,7 +260,7 @@ GROUPS = {
         ),
         mutant(
             "Bennett's error without the correction for the numbers of draws",
-            "estimators/tempering/bennett.py: variance, freedom = spread« - 1 / len(up) - 1 / len(down)→», math.inf",
+            "estimators/tempering/bennett.py: variance = spread« - 1 / len(up) - 1 / len(down)→»",
             f"{BENNETT}intervals_cover_as_often_as_they_say",
         ),
         mutant(
@@ -502,7 +502,7 @@ GROUPS = {
     "starts, bounds and allowances": [
         mutant(
             "a start from mean field at which every mode counts alike",
-            "annealing/starts.py: means = bounds[kept].«→mul(0).»softmax(0) @",
+            "annealing/starts.py: means = bounds[modes].«→mul(0).»softmax(0) @",
             "tests/test_annealing.py::test_a_mean_field_start_counts_each_mode_by_its_share",
         ),
         mutant(

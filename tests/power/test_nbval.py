@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant(
         "RAISE's standard error divided by 1.3",
         "08",
-        "estimators/control_variates.py: test_set_std_error=of_these.std_error«→ / 1.3»,",
+        "estimators/control_variates.py: test_set_std_error=test_set_error.std_error«→ / 1.3»,",
         "digitsCD1-50",
     ),
     Mutant(
@@ -116,7 +116,7 @@ MUTANTS = [
     Mutant(
         "a control variate that is subtracted",
         "09",
-        "estimators/control_variates.py: mean=(weighted_mean(rest, of_batch) «+→-» alpha * weighted_mean(x_all, of_all))",
+        "estimators/control_variates.py: mean=(weighted_mean(residuals, batch_weights) «+→-» alpha * x_mean)",
         "the library agree",
     ),
     Mutant(

@@ -1,13 +1,13 @@
-"""Bennett's acceptance ratio: the ratio of two normalisers, estimated from draws from both distributions.
+"""Bennett's acceptance ratio: ln(Z_1 / Z_0) from draws from both distributions.
 
 For f_0 and f_1 with normalisers Z_0 and Z_1, and with l = ln f_1(x) / f_0(x), the root L of
 
-    sum over draws x of 0 of s(l - L - c)  =  sum over draws x of 1 of s(L + c - l),     c = ln(n_0
-    / n_1),
+    sum over draws x of 0 of s(l - L - c)  =  sum over draws x of 1 of s(L + c - l)
 
-with s the logistic function and n_0, n_1 the numbers of draws, is the estimate of ln(Z_1 / Z_0)
-with the smallest asymptotic variance among all that use these draws (Bennett 1976; Meng & Wong
-1996). As L increases, the left side falls and the right side rises, so there is exactly one root.
+with s the logistic function and c = ln(n_0 / n_1) from the numbers of draws, is the estimate of
+ln(Z_1 / Z_0) with the smallest asymptotic variance among all that use these draws (Bennett 1976;
+Meng & Wong 1996). As L increases, the left side falls and the right side rises, so there is exactly
+one root.
 
 With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are swapped.
 Parallel tempering (`paperlib.estimators.tempering.tempering`) therefore gains nothing from
@@ -31,17 +31,16 @@ from paperlib.mcmc.series import batch_means
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, as_log_ratios, require_count
 
-# Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving
-# it.
+# Newton's method takes about six rounds.
 _MOST_ROUNDS = 200
-# Up to how much of itself, or of a nat, a root may be wrong.
+# How far a root may be off, relatively or in nats.
 _PRECISION = 1e-13
 # With fewer draws from one side in the region where the two distributions overlap, the asymptotic
 # error means little.
 _FEWEST_IN_OVERLAP = 5.0
 # With less than this much of a draw there, the draws say nothing.
 _NO_OVERLAP = 1e-9
-# How rarely draws of two distributions may be told to contradict each other.
+# The probability with which draws that are right seem to contradict each other.
 _CONTRADICTION = 1e-3
 
 
@@ -121,18 +120,18 @@ def bennett(
     >>> round(math.exp(bennett(fair, biased).log_ratio), 6)
     2.0
     """
-    sides = (("forward", forward), ("reverse", reverse))
-    up, down = (as_log_ratios(name, side, "NaN or infinite") for name, side in sides)
-    reached = [int((side > -math.inf).sum()) for side in (up, down)]
-    if reached == [0, 0]:
+    up = as_log_ratios("forward", forward, "NaN or infinite")
+    down = as_log_ratios("reverse", reverse, "NaN or infinite")
+    any_up = bool((up > -math.inf).any())
+    any_down = bool((down > -math.inf).any())
+    if not any_up and not any_down:
         raise InputError(
             "forward: expected draws that overlap, got only minus infinity in both directions"
         )
-    if 0 in reached:
-        side = "forward" if reached[0] == 0 else "reverse"
-        warning = f"No draw of `{side}` has weight under the other distribution. Put one in between, and add up the two ratios."
-        infinite = -math.inf if reached[0] == 0 else math.inf
-        return BennettEstimate(infinite, math.inf, warnings=(warning,))
+    if not any_up:
+        return _infinite_estimate("forward", -math.inf)
+    if not any_down:
+        return _infinite_estimate("reverse", math.inf)
     offset = math.log(len(up) / len(down))
     log_ratio = bennett_roots(up[None], -down[None]).item()
     left = torch.sigmoid(up - log_ratio - offset)
@@ -142,7 +141,8 @@ def bennett(
         require_count("num_batches", num_batches, 2)
         if num_batches > min(len(up), len(down)):
             raise InputError(
-                f"num_batches: expected at most one for each draw, got {num_batches} for {len(up)} and {len(down)} draws"
+                "num_batches: expected at most one for each draw, "
+                f"got {num_batches} for {len(up)} and {len(down)} draws"
             )
     if overlap < _NO_OVERLAP:
         variance = math.inf
@@ -152,30 +152,38 @@ def bennett(
         variance = spread - 1 / len(up) - 1 / len(down)
         freedom = math.inf
     else:
-        # the difference of the two sides according to each batch, scaled up to the number of all
-        # draws
+        # the difference of the two sides of the equation according to each batch, scaled up to the
+        # number of all draws
         scores = len(up) * batch_means(left, num_batches)
         scores -= len(down) * batch_means(right, num_batches)
         variance = scores.var().item() / num_batches / overlap**2
         freedom = num_batches - 1
-    found = []
+    warnings = []
     if overlap < _FEWEST_IN_OVERLAP:
-        found.append(
-            f"Only about {overlap:.2g} draws of each side lie where the two distributions overlap. Take more draws, or put a "
-            "distribution in between."
+        warnings.append(
+            f"Only about {overlap:.2g} draws of each side lie where the two distributions overlap. "
+            "Take more draws, or put a distribution in between."
         )
     # e^(l - ln Z_1 / Z_0) has the mean 1 at draws of 0, and its inverse at draws of 1. By Markov's
     # inequality, none of n draws, dependent or not, exceeds ln(n / q) except with probability q.
-    excess = max(
-        (side.max().item() - ratio - math.log(len(side) / _CONTRADICTION))
-        for side, ratio in ((up, log_ratio), (down, -log_ratio))
-    )
+    excess_up = up.max().item() - log_ratio - math.log(len(up) / _CONTRADICTION)
+    excess_down = down.max().item() + log_ratio - math.log(len(down) / _CONTRADICTION)
+    excess = max(excess_up, excess_down)
     if excess > 0:
-        found.append(
-            f"A draw lies {excess:.0f} nats beyond what the ratio allows: the two sides contradict each other. Check their signs, and that "
-            "each side was drawn from its own distribution."
+        warnings.append(
+            f"A draw lies {excess:.0f} nats beyond what the ratio allows: the two sides contradict "
+            "each other. Check their signs, and that each side was drawn from its own distribution."
         )
-    return BennettEstimate(log_ratio, math.sqrt(max(variance, 0.0)), freedom, tuple(found))
+    return BennettEstimate(log_ratio, math.sqrt(max(variance, 0.0)), freedom, tuple(warnings))
+
+
+def _infinite_estimate(side: str, log_ratio: float) -> BennettEstimate:
+    """The estimate if all draws of a side have zero weight under the other distribution."""
+    warning = (
+        f"No draw of `{side}` has weight under the other distribution. "
+        "Put one in between, and add up the two ratios."
+    )
+    return BennettEstimate(log_ratio, math.inf, warnings=(warning,))
 
 
 def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
@@ -194,21 +202,24 @@ def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
     low = both.where(finite, math.inf).amin(1) - margin - offset
     high = both.where(finite, -math.inf).amax(1) + margin - offset
     root = (low + high) / 2
-    # The same memory in every round: to get it anew takes as long as the sums.
+    # The same memory in every round, since to get it anew takes as long as the sums.
     left = torch.empty_like(lower)
     right = torch.empty_like(upper)
     for _ in range(_MOST_ROUNDS):
         shifted = (root + offset)[:, None]
         torch.sub(lower, shifted, out=left).sigmoid_()
         torch.sub(shifted, upper, out=right).sigmoid_()
-        sums = left.sum(1), right.sum(1)
-        excess = sums[0] - sums[1]
+        left_sum = left.sum(1)
+        right_sum = right.sum(1)
+        excess = left_sum - right_sum
         # s' = s - s^2
-        slope = sum(s - side.square_().sum(1) for s, side in zip(sums, (left, right), strict=True))
+        slope = left_sum - left.square_().sum(1)
+        slope += right_sum - right.square_().sum(1)
         low = torch.where(excess > 0, root, low)
         high = torch.where(excess > 0, high, root)
         newton = root + excess / slope
-        # The last steps may end at a limit of the bracket, or beyond it by a rounding error.
+        # A step that would leave the bracket is replaced by halving it. The last steps may end at a
+        # limit of the bracket, or beyond it by a rounding error.
         slack = _PRECISION * (1 + root.abs())
         inside = (newton > low - slack) & (newton < high + slack)
         following = torch.where(excess == 0, root, torch.where(inside, newton, (low + high) / 2))

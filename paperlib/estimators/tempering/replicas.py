@@ -51,7 +51,10 @@ class Replicas(Ladder, Generic[State]):
         self._take_steps = path.tempering_steps(self)
 
     def divide(self, parts: int) -> list[Replicas[State]]:
-        """At most so many parts, which walk with copies of one generator as they would have walked together; see `join`."""
+        """At most so many parts of the replicas, for threads; `join` puts them together again.
+
+        With copies of one generator, parts walk as they would have walked together.
+        """
         divided = []
         count = len(self.betas)
         for numbers in torch.arange(self.num_replicas).tensor_split(min(parts, self.num_replicas)):
@@ -66,17 +69,23 @@ class Replicas(Ladder, Generic[State]):
         return divided
 
     def join(self, parts: Sequence[Replicas[State]]) -> None:
-        """Take over where the parts have gone."""
+        """Take over the states and the temperatures that the parts have come to."""
         self.state = self._path.concatenate([part.state for part in parts])
         self.chain_at = torch.cat([part.chain_at + part.place[0] for part in parts])
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
-        """Make a transition of all chains at `factor` times their betas, without swaps, on the way from the start to the temperatures."""
+        """Make a transition of all chains at `factor` times their betas, without swaps.
+
+        So chains come from the start to their temperatures.
+        """
         betas = self.betas[self.temperature_of()] * factor
         self.state = self._path.transition(self.state, betas, generator)
 
     def steps(self, generator: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
-        """Take so many steps and return what each has left, see `AnnealingPath.tempering_steps`: its log-ratios and its ends."""
+        """Take so many steps, and return the log-ratios and the ends of each.
+
+        `AnnealingPath.tempering_steps` says what these are.
+        """
         self.state, ratios, ends = self._take_steps(self.state, generator, count)
         return ratios, ends
 
@@ -94,7 +103,10 @@ class Record:
     ends: Tensor  # int32 [T, R, 2], the chains at beta = 0 and at beta = 1 after each step
 
     def links(self, first: int = 0) -> tuple[Tensor, Tensor]:
-        """ln f_{k+1}(x) / f_k(x) for each link k, [T - first, R, N - 1], at the chains at its lower beta and at those at its upper beta."""
+        """ln f_{k+1}(x) / f_k(x) for each link k, at the chains at its lower and its upper beta.
+
+        Both are [T - first, R, N - 1].
+        """
         ratios = self.log_ratios[first:]
         links = torch.arange(ratios.shape[3] - 1)
         # Advanced indices first: [links, T, R].
@@ -110,7 +122,7 @@ class Record:
     def round_trips(self) -> int:
         """How many times a chain went from beta = 0 to beta = 1 and back."""
         ends = self.ends.numpy()
-        # Replicas have chains of their own. At a step, a chain is at one end at most.
+        # Chains are numbered through all replicas. At a step, a chain is at one end at most.
         chains = ends + np.arange(ends.shape[1])[:, None] * (ends.max() + 1)
         # Visits of each chain in order of time; so few numbers are sorted faster in their smallest
         # type.

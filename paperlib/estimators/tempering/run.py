@@ -1,20 +1,20 @@
-"""A run of parallel tempering, from its first pilot to its last step, that can be interrupted and resumed.
+"""A run of parallel tempering, from its first pilot to its last step.
 
 Pilot rounds grow longer, and each places the temperatures for the next. The main round then uses
 the rest of the budget. The first half of the first round heats the chains: it takes them from the
 start to their temperatures. The replicas of the main round begin with the chains of different times
 of the last pilot round.
 
-A checkpoint holds everything that the rest of a run depends on. It is written after every round and
-ten times within the main round. A resumed run gives the same result, bit for bit.
+A run can be interrupted. A checkpoint holds everything that the rest of it depends on, and is
+written after every round and ten times within the main round. A resumed run gives the same result,
+bit for bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.replicas import Record, Replicas
 from paperlib.estimators.tempering.temperatures import (
+    FEWEST_TEMPERATURES,
     link_barriers,
     link_memory,
     link_shares,
@@ -42,6 +43,7 @@ from paperlib.threads import OnStep, one_thread, walk_side_by_side
 
 # Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)
+# The first round has no more temperatures than this.
 _MOST_FIRST_TEMPERATURES = 24
 # This gives 4 replicas of 23 temperatures at a budget of 10^5. There, for RBMs of 784 x 500 units,
 # 2 and 4 replicas had the same error and 8 a larger error; more replicas determine the error
@@ -54,8 +56,9 @@ _SMALLEST_INTERVAL = 4
 # At so many times of a pilot round, its chains are kept for replicas of the main round to begin
 # with.
 _MOST_TIMES = 32
+# Parts of the main round, after each of which a checkpoint is written.
 _SEGMENTS = 10
-# So many steps are taken at once at most, and so many visible units drawn, so that Ctrl-C need not
+# How many steps are taken, and how many visible units drawn, at a time: so few that Ctrl-C need not
 # wait for long.
 _MOST_STEPS = 100
 _MOST_UNITS = 2_000_000
@@ -63,7 +66,7 @@ _MOST_UNITS = 2_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is asked to do."""
+    """The arguments of a run."""
 
     chain_steps: int  # transitions of single chains that may be spent
     betas: Tensor | None  # the temperatures; None: chosen by pilot rounds
@@ -72,18 +75,33 @@ class Plan:
 
     @property
     def pilots(self) -> tuple[float, ...]:
-        """Shares of the budget spent before the main round; with given betas, on heating the chains alone."""
+        """Shares of the budget for the rounds before the main one.
+
+        If the temperatures are given there is a single one, which only heats the chains.
+        """
         return _PILOTS if self.betas is None else _PILOTS[1:2]
 
     def replicas_for(self, num_temperatures: int) -> int:
-        """How many replicas the main round has: at least two, and more for a larger budget until there are a hundred chains.
+        """How many replicas the main round has, by default at least two.
 
-        Long chains pay for their burn-in once; several replicas determine the error.
+        There are more for a larger budget, up to a hundred chains. Long chains pay for their
+        burn-in once; several replicas determine the error.
         """
         if self.num_replicas is not None:
             return self.num_replicas
         chains = min(math.sqrt(self.chain_steps / _REPLICA_SCALE), _MOST_CHAINS)
         return max(2, round(chains / num_temperatures))
+
+
+@dataclass
+class _Recording:
+    """What some of the replicas have recorded in a segment."""
+
+    # of each call of `Replicas.steps`
+    log_ratios: list[Tensor] = field(default_factory=list)
+    ends: list[Tensor] = field(default_factory=list)
+    # of each draw, the states of the chains at beta = 0 and at beta = 1
+    end_states: list[tuple[Any, Any]] = field(default_factory=list)
 
 
 class TemperingRun:
@@ -107,13 +125,13 @@ class TemperingRun:
         self._checkpoint = checkpoint or Checkpoint(None, {})
         self.spent = 0
         if plan.betas is None:
-            most = math.sqrt(plan.pilots[0] * plan.chain_steps) / 2
-            betas = torch.linspace(
-                0, 1, min(_MOST_FIRST_TEMPERATURES, max(3, int(most))), dtype=torch.float64
-            )
+            most = int(math.sqrt(plan.pilots[0] * plan.chain_steps) / 2)
+            count = min(_MOST_FIRST_TEMPERATURES, max(FEWEST_TEMPERATURES, most))
+            betas = torch.linspace(0, 1, count, dtype=torch.float64)
             num_replicas = 1
         else:
-            betas, num_replicas = plan.betas, plan.replicas_for(len(plan.betas))
+            betas = plan.betas
+            num_replicas = plan.replicas_for(len(betas))
         chains = len(betas) * num_replicas
         state = path.sample_start(chains, generator)
         require_ratios(path, state, chains, 0.0, betas[1].item())
@@ -137,38 +155,45 @@ class TemperingRun:
         self._number = number
         self.replicas = replicas
         self._done = 0
-        left = self._plan.chain_steps - self.spent
-        share = left if self.main else int(self._plan.pilots[number] * self._plan.chain_steps)
-        self._steps = max(0 if self.main else 1, min(share, left) // replicas.num_chains)
+        plan = self._plan
+        left = plan.chain_steps - self.spent
+        if self.main:
+            self._steps = max(0, left // replicas.num_chains)
+        else:
+            share = int(plan.pilots[number] * plan.chain_steps)
+            self._steps = max(1, min(share, left) // replicas.num_chains)
+        # steps at the beginning that heat the chains
         self._heating = 0
         if number == 0:
-            self._heating = self._steps if self._plan.betas is not None else self._steps // 2
+            self._heating = self._steps // 2 if plan.betas is None else self._steps
         draws = self._steps * replicas.num_replicas
-        interval = max(_SMALLEST_INTERVAL, -(-draws // self._plan.max_samples))
+        interval = max(_SMALLEST_INTERVAL, math.ceil(draws / plan.max_samples))
+        # steps from one draw of the main round to the next
         self._interval = max(1, min(interval, self._steps))
+        # steps from one of the earlier states of a pilot round to the next
         self._apart = max(1, self._steps // _MOST_TIMES)
         self._earlier: list[Any] = []
-        # What the steps after the heating have recorded, by name, one row for each step or for each
-        # draw that is kept.
+        # What the steps after the heating have recorded, by name: one row for each step or, of
+        # "units" and "corrections", for each draw.
         self._series: dict[str, Tensor] = {}
 
     def advance(self, on_step: OnStep) -> None:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
-        length = -(-self._steps // _SEGMENTS) if self.main else self._steps
+        length = math.ceil(self._steps / _SEGMENTS) if self.main else self._steps
         steps = range(self._done, min(self._done + length, self._steps))
-        found = self._walk_side_by_side(steps, on_step)
+        recordings = self._walk_side_by_side(steps, on_step)
         self._done += len(steps)
         self.spent += len(steps) * self.replicas.num_chains
         # The last digits of sums depend on how many threads share them.
         with one_thread():
-            for name, new in self._joined(found).items():
-                self._series[name] = torch.cat([self._series.get(name, new[:0]), new])
+            for name, rows in self._joined(recordings).items():
+                self._series[name] = torch.cat([self._series.get(name, rows[:0]), rows])
             if self._done == self._steps and not self.main:
                 self._begin(self._number + 1, self._next_replicas())
         if self._checkpoint.path is not None:
             self._checkpoint.save(self._stored())
 
-    def _walk_side_by_side(self, steps: range, on_step: OnStep) -> list[dict[str, list[Any]]]:
+    def _walk_side_by_side(self, steps: range, on_step: OnStep) -> list[_Recording]:
         """Take these steps, and return what each part of the replicas has recorded.
 
         Where the path allows it, and its layers are wide enough, the replicas of the main round
@@ -180,72 +205,78 @@ class TemperingRun:
         if path.walks_in_threads and not path.divides_replicas:
             return [self._walk(replicas, self.generator, steps, on_step)]
         threads = torch.get_num_threads() if self.main and path.walks_in_threads else 1
-        parts = [replicas]
-        copies = [self.generator]
-        if min(threads, replicas.num_replicas) > 1:
-            parts = replicas.divide(threads)
-            copies = [self.generator.clone_state() for _ in parts]
-        walks = [partial(self._walk, *each, steps) for each in zip(parts, copies, strict=True)]
-        found = walk_side_by_side(walks, on_step)
-        if len(parts) > 1:
-            # All copies are now in the same state.
-            self.generator.set_state(copies[0].get_state())
-            replicas.join(parts)
-        return found
+        if min(threads, replicas.num_replicas) == 1:
+            walk = partial(self._walk, replicas, self.generator, steps)
+            return walk_side_by_side([walk], on_step)
+        parts = replicas.divide(threads)
+        generators = [self.generator.clone_state() for _ in parts]
+        walks = [
+            partial(self._walk, part, generator, steps)
+            for part, generator in zip(parts, generators, strict=True)
+        ]
+        recordings = walk_side_by_side(walks, on_step)
+        # All copies are now in the same state.
+        self.generator.set_state(generators[0].get_state())
+        replicas.join(parts)
+        return recordings
 
     def _walk(
         self, replicas: Replicas[Any], generator: torch.Generator, steps: range, on_step: OnStep
-    ) -> dict[str, list[Any]]:
-        """Take these steps with some of the replicas, or all, and return what they have recorded, by name.
-
-        Of the draws that are kept, these are the states of the chains at beta = 0 and at beta = 1.
-        """
-        found = defaultdict[str, list[Any]](list)
+    ) -> _Recording:
+        """Take these steps with some or all of the replicas; returns what they have recorded."""
+        recording = _Recording()
         units = replicas.num_chains * max(1, self.path.num_visible)
         most = min(_MOST_STEPS, max(1, _MOST_UNITS // units))
         step = steps.start
         while step < steps.stop:
-            count = 1
             if step < self._heating:
                 replicas.heat((step + 1) / self._heating, generator)
+                count = 1
             else:
-                # up to the next states that are kept
-                kept_after = (
-                    self._interval - step % self._interval
-                    if self.main
-                    else (self._steps - step - 1) % self._apart + 1
-                )
-                count = min(kept_after, steps.stop - step, most)
+                to_next = self._steps_to_next_states(step)
+                count = min(to_next, steps.stop - step, most)
                 ratios, ends = replicas.steps(generator, count)
-                found["log_ratios"].append(ratios)
-                found["ends"].append(ends)
-                if count == kept_after and self.main:
-                    places = replicas.chain_at[:, 0], replicas.chain_at[:, -1]
-                    kept = [self.path.select(replicas.state, place) for place in places]
-                    found["kept"].append(kept)
-                elif count == kept_after:
-                    self._earlier.append(self.path.select(replicas.state, replicas.chain_at[0]))
+                recording.log_ratios.append(ratios)
+                recording.ends.append(ends)
+                if count == to_next:
+                    self._record_states(replicas, recording)
             step += count
             on_step(count * replicas.num_chains)
-        return found
+        return recording
 
-    def _joined(self, found: Sequence[Mapping[str, list[Any]]]) -> dict[str, Tensor]:
-        """What all replicas have recorded, from the records of their parts: a row for each step, or for each draw that is kept.
+    def _steps_to_next_states(self, step: int) -> int:
+        """After how many more steps the next states are recorded."""
+        if self.main:
+            return self._interval - step % self._interval
+        return (self._steps - step - 1) % self._apart + 1
+
+    def _record_states(self, replicas: Replicas[Any], recording: _Recording) -> None:
+        """Record a draw or, in a pilot round, states with which the next round may begin."""
+        if self.main:
+            at_start = self.path.select(replicas.state, replicas.chain_at[:, 0])
+            at_target = self.path.select(replicas.state, replicas.chain_at[:, -1])
+            recording.end_states.append((at_start, at_target))
+        else:
+            self._earlier.append(self.path.select(replicas.state, replicas.chain_at[0]))
+
+    def _joined(self, recordings: Sequence[_Recording]) -> dict[str, Tensor]:
+        """The rows of a segment's series for all replicas, from the recordings of their parts.
 
         Corrections for rounding are those of all replicas at once, since the last digits of a
         product depend on how many rows it has.
         """
         joined = {}
-        for name, dimension in (("log_ratios", 2), ("ends", 1)):
-            if found[0][name]:
-                rows = torch.cat([torch.cat(part[name]) for part in found], dimension)
-                # On a GPU they are fetched only now, so that no step has to be waited for.
-                joined[name] = rows.cpu() if name == "log_ratios" else rows.int().cpu()
+        if recordings[0].log_ratios:
+            log_ratios = torch.cat([torch.cat(part.log_ratios) for part in recordings], 2)
+            ends = torch.cat([torch.cat(part.ends) for part in recordings], 1)
+            # On a GPU they are fetched only now, so that no step has to be waited for.
+            joined["log_ratios"] = log_ratios.cpu()
+            joined["ends"] = ends.int().cpu()
         units = []
         corrections = []
-        for kept in zip(*[part["kept"] for part in found], strict=True):
+        for states_of_parts in zip(*[part.end_states for part in recordings], strict=True):
             for end in (0, 1):
-                states = [states[end] for states in kept]
+                states = [end_states[end] for end_states in states_of_parts]
                 state = self.path.concatenate(states) if len(states) > 1 else states[0]
                 correction = torch.as_tensor(self.path.end_correction(state, end))
                 corrections.append(correction.double().cpu().expand(self.replicas.num_replicas))
@@ -261,7 +292,7 @@ class TemperingRun:
         self._steps += chain_steps // self.replicas.num_chains
 
     def _next_replicas(self) -> Replicas[Any]:
-        """Temperatures placed according to the last round, with those of its chains that were nearest to them."""
+        """Replicas at temperatures placed by the last round, with its chains nearest to each."""
         old = self.replicas
         plan = self._plan
         if plan.betas is not None:
@@ -272,11 +303,11 @@ class TemperingRun:
         num_temperatures = temperatures_for(barriers)
         last_pilot = self._number + 1 == len(plan.pilots)
         num_replicas = plan.replicas_for(num_temperatures) if last_pilot else 1
-        # A round needs at least a few steps, however large the barrier is.
-        while (
-            num_temperatures > 3
-            and 10 * num_temperatures * num_replicas > plan.chain_steps - self.spent
-        ):
+        # A round needs at least ten steps, however large the barrier is.
+        left = plan.chain_steps - self.spent
+        while num_temperatures > FEWEST_TEMPERATURES:
+            if 10 * num_temperatures * num_replicas <= left:
+                break
             num_temperatures -= 1
         shares = link_shares(barriers, link_memory(*record.links()))
         betas = place_temperatures(record.betas, shares, num_temperatures)
@@ -285,13 +316,12 @@ class TemperingRun:
         # the first with the last ones. Only if there are more replicas than times do some begin
         # with the chains that are second nearest.
         times = torch.linspace(len(self._earlier) - 1, 0, min(num_replicas, len(self._earlier)) + 1)
-        chosen = [self._earlier[round(time)] for time in times[:-1].tolist()]
-        states = [
-            self.path.select(
-                chosen[replica % len(chosen)], near[:, replica // len(chosen) % near.shape[1]]
-            )
-            for replica in range(num_replicas)
-        ]
+        earlier = [self._earlier[round(time)] for time in times[:-1].tolist()]
+        states = []
+        for replica in range(num_replicas):
+            rank, number = divmod(replica, len(earlier))
+            nearest = near[:, rank % near.shape[1]]
+            states.append(self.path.select(earlier[number], nearest))
         return Replicas(self.path, betas, num_replicas, self.path.concatenate(states))
 
     def record(self, first: int = 0) -> Record:
@@ -302,9 +332,10 @@ class TemperingRun:
         )
 
     def draws(self) -> tuple[list[int], Tensor, Tensor]:
-        """What was kept from the current round: the steps after which, the units at beta = 1, [kept, R, n], and corrections, [kept, 2, R].
+        """The draws of the current round: after which steps, their units, and their corrections.
 
-        The corrections are float64, `end_correction` of the chains at beta = 0 and at beta = 1.
+        The units [draws, R, n] are those at beta = 1. The corrections, float64 [draws, 2, R], are
+        `end_correction` of the chains at beta = 0 and at beta = 1.
         """
         units = self._series["units"]
         corrections = self._series["corrections"]
@@ -358,7 +389,7 @@ class TemperingRun:
 def run_identity(
     path: AnnealingPath[Any], plan: Plan, generator: torch.Generator, seeded: bool
 ) -> dict[str, str]:
-    """What distinguishes runs: the path, the plan and, if the run was `seeded`, where its random numbers begin."""
+    """What distinguishes runs: the path, the plan and, if `seeded`, the generator's state."""
     betas = "chosen" if plan.betas is None else tensors_checksum([plan.betas])
     start = tensors_checksum([generator.get_state()]) if seeded else "system entropy"
     return {

@@ -38,31 +38,34 @@ _LONGEST_MEMORY = 25.0
 # No link is wider than the average link by more than this factor.
 _WIDEST = 2.5
 _TEMPERATURES_PER_BARRIER = 2.0
+# So that there is one between the start and the target.
+FEWEST_TEMPERATURES = 3
 # Grid points on which the sum is inverted.
-_FINE = 20_001
+_GRID_POINTS = 20_001
 
 
 def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> Tensor:
-    """Where to put temperatures so that they cut the sum of the links' shares into equal steps: from 0 to 1, float64, strictly increasing.
+    """Temperatures that cut the sum of the links' shares into equal steps, float64 from 0 to 1.
 
-    The sum over the links between the given betas is interpolated with monotone cubics (Fritsch &
-    Carlson 1980).
+    They strictly increase. The sum over the links between the given `betas` is interpolated with
+    monotone cubics (Fritsch & Carlson 1980).
     """
     from scipy.interpolate import PchipInterpolator
 
     steps = np.maximum(shares.double().numpy(), _SMALLEST_BARRIER)
-    barrier = np.concatenate([[0.0], np.cumsum(steps)])
-    fine = np.linspace(0, 1, _FINE)
-    along = PchipInterpolator(betas.numpy(), barrier)(fine)
-    placed = np.interp(np.linspace(0, barrier[-1], num_temperatures), along, fine)
-    placed[0] = 0.0
-    placed[-1] = 1.0
-    return torch.from_numpy(placed)
+    sums = np.concatenate([[0.0], np.cumsum(steps)])
+    grid = np.linspace(0, 1, _GRID_POINTS)
+    sums_on_grid = PchipInterpolator(betas.numpy(), sums)(grid)
+    temperatures = np.interp(np.linspace(0, sums[-1], num_temperatures), sums_on_grid, grid)
+    temperatures[0] = 0.0
+    temperatures[-1] = 1.0
+    return torch.from_numpy(temperatures)
 
 
 def link_barriers(rejection_rates: Tensor) -> Tensor:
-    """What each link adds to the communication barrier Lambda: a little more than its rate, and far more where nearly all is rejected.
+    """What each link adds to the communication barrier Lambda.
 
+    That is a little more than its rejection rate, and far more where nearly all swaps are rejected.
     Let the log-ratio of a link have the same normal distribution at both of its temperatures but
     for the mean, with the standard deviation s. Then erf(s / 2) of all swaps are rejected. If the
     link is cut into many parts, the rates of these add up to s / sqrt(pi).
@@ -73,21 +76,23 @@ def link_barriers(rejection_rates: Tensor) -> Tensor:
 
 def temperatures_for(barriers: Tensor) -> int:
     """About 2 Lambda + 1 temperatures, and at least three, for what each link adds to Lambda."""
-    return max(3, 1 + math.ceil(_TEMPERATURES_PER_BARRIER * barriers.sum().item()))
+    steps = math.ceil(_TEMPERATURES_PER_BARRIER * barriers.sum().item())
+    return max(FEWEST_TEMPERATURES, 1 + steps)
 
 
 def link_shares(barriers: Tensor, memory: Tensor) -> Tensor:
-    """lambda sqrt(tau) of each link, limited so that no link becomes much wider than the average link."""
-    slow = memory.sqrt()
-    average = (barriers * slow).sum() / barriers.sum().clamp(min=_SMALLEST_BARRIER)
-    return barriers * slow.clamp(min=average.item() / _WIDEST)
+    """lambda sqrt(tau) of each link, limited so that none becomes much wider than the average."""
+    slowness = memory.sqrt()
+    average = (barriers * slowness).sum() / barriers.sum().clamp(min=_SMALLEST_BARRIER)
+    return barriers * slowness.clamp(min=average.item() / _WIDEST)
 
 
 def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
-    """How many steps chains take to forget at each link: the variance of batch means relative to that of single steps.
+    """How many steps chains take to forget at each link, [N - 1], between 1 and 25.
 
-    From log-ratios [T, R, N - 1] of the chains at the lower and at the upper beta of each link;
-    between 1 and 25, smoothed over neighbours.
+    That is the variance of batch means relative to that of single steps, smoothed over neighbours.
+    `lower` and `upper` are the log-ratios [T, R, N - 1] of the chains at the lower and at the upper
+    beta of each link.
 
     Examples
     --------

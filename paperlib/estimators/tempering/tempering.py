@@ -1,10 +1,10 @@
-"""Parallel tempering: ln Z, its error, and draws from the target, from chains that travel between all temperatures.
+"""Parallel tempering: an estimate of ln Z, its error, and draws from the target.
 
 AIS walks from the start to the target once, and never sees again what it missed on the way.
 Replicas (`paperlib.estimators.tempering.replicas`) have chains at all temperatures at all times.
-They swap temperatures, so that draws from the target keep coming from the start, and modes are
-visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
-(`paperlib.estimators.tempering.bennett`).
+Neighbours swap temperatures, so that draws from the target keep coming from the start, and modes
+are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
+between neighbours (`paperlib.estimators.tempering.bennett`).
 
 1. *Temperatures.* Three short runs, a seventh of the budget, find where swaps are rejected and
    where chains are slow. The temperatures are placed so that the links contribute alike to the
@@ -21,9 +21,9 @@ On four RBMs of 784 x 20 and 784 x 500 units with 10^5 chain-steps, a is between
 the errors without that division are too small by factors of 1.5 to 3. On one of them, mnistCD1-20,
 five of 24 estimates were off by more than a nat without any warning.
 
-All of this is paid for from `chain_steps`. The error goes as one over the square root of the number
-of round trips between the start and the target, rather than of steps; with fewer than ten there is
-a warning, and so there is with fewer than 1,500 chain-steps in all.
+All of this is paid for from `chain_steps`. The error falls as one over the square root of the
+number of round trips between the start and the target, rather than of steps. With fewer than ten
+round trips, or with fewer than 1,500 chain-steps in all, there is a warning.
 
 The distributions at both ends are exactly those of the models, even if a path rounds on the way
 (`AnnealingPath.end_correction`): each adds one more link, whose ratio is a mean of importance
@@ -43,15 +43,12 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.estimate import (
-    StudentEstimate,
-    below_bound,
-    require_finite_log_weights,
-)
+from paperlib.estimators.estimate import StudentEstimate, below_bound, require_finite_log_weights
 from paperlib.estimators.resampling import systematic
 from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.estimators.tempering.replicas import Record
 from paperlib.estimators.tempering.run import Plan, TemperingRun, run_identity
+from paperlib.estimators.tempering.temperatures import FEWEST_TEMPERATURES
 from paperlib.estimators.tempering.warnings import find_tempering_warnings
 from paperlib.mcmc.series import batch_means, equilibration, mean_error
 from paperlib.numerics import log_mean_exp, resolve_generator
@@ -132,7 +129,7 @@ class TemperingEstimate(StudentEstimate):
 
     @property
     def barrier(self) -> float:
-        """How hard it is to get from the start to the target, measured as the sum of the rejection rates."""
+        """The sum of the rejection rates: how hard it is to get from the start to the target."""
         return self.rejection_rates.sum().item()
 
     def _details(self) -> str:
@@ -152,7 +149,9 @@ def parallel_tempering(
     check: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> TemperingEstimate:
-    """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) along a path whose start has no known partition function.
+    """Estimate ln Z of the path's target by parallel tempering.
+
+    Along a path whose start has no known partition function the estimate is of ln(Z_1 / Z_0).
 
     Parameters
     ----------
@@ -219,11 +218,15 @@ def parallel_tempering(
         num_replicas = require_count("num_replicas", num_replicas)
     temperatures = None if betas is None else check_betas(betas).double().cpu()
     plan = Plan(chain_steps, temperatures, num_replicas, max_samples)
-    fewest = _FEWEST_STEPS * (3 if temperatures is None else len(temperatures))
-    fewest *= num_replicas or (1 if temperatures is None else plan.replicas_for(len(temperatures)))
+    if temperatures is None:
+        fewest_chains = FEWEST_TEMPERATURES * (num_replicas or 1)
+    else:
+        fewest_chains = len(temperatures) * plan.replicas_for(len(temperatures))
+    fewest = _FEWEST_STEPS * fewest_chains
     if chain_steps < fewest:
         raise InputError(
-            f"chain_steps: expected at least {fewest} for so many temperatures and replicas, got {chain_steps}"
+            f"chain_steps: expected at least {fewest} for so many temperatures and replicas, "
+            f"got {chain_steps}"
         )
     seeded = generator is not None
     generator = resolve_generator(generator, path.device)
@@ -235,7 +238,10 @@ def parallel_tempering(
 
 
 def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate:
-    """Take a run to its end, and the estimate from it; `on_step` is called with the number of transitions just made."""
+    """Take a run to its end, and return its estimate.
+
+    `on_step` is called with the number of transitions just made.
+    """
     while not run.finished:
         run.advance(on_step)
     with one_thread():  # the last digits of sums depend on how many threads share them
@@ -250,22 +256,22 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
-    # All steps are used to judge where the run has equilibrated; the estimate uses only the steps
+    # All steps are used to judge when the run has equilibrated; the estimate uses only the steps
     # after that.
     log_ratios, series = _joined_estimate(record, steps, corrections, 0)
     first = equilibration(series.mean(1))
     if first > 0:
         log_ratios, series = _joined_estimate(record, steps, corrections, first)
     std_error, freedom = mean_error(series)
-    arrived = record.share_from_start(first)
-    std_error = std_error / math.sqrt(arrived) if arrived > 0 else math.inf
+    share = record.share_from_start(first)
+    std_error = std_error / math.sqrt(share) if share > 0 else math.inf
     log_z_at_betas = log_ratios + (path.log_z_start or 0.0)
     log_z = log_z_at_betas[-1].item()
-    kept = torch.tensor([step >= first for step in steps])
-    samples = _target_draws(units[kept], corrections[kept][:, 1], run.generator)
-    counted = run.record(first)
-    rates = counted.rejection_rates()
-    trips = counted.round_trips()
+    late = torch.tensor([step >= first for step in steps])
+    samples = _target_draws(units[late], corrections[late][:, 1], run.generator)
+    late_record = run.record(first)
+    rates = late_record.rejection_rates()
+    trips = late_record.round_trips()
     return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
@@ -279,7 +285,7 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
         num_replicas=series.shape[1],
         chain_steps=run.spent,
         warnings=find_tempering_warnings(
-            counted, rates, trips, series, std_error, freedom, run.spent
+            late_record, rates, trips, series, std_error, freedom, run.spent
         ),
     )
 
@@ -287,32 +293,32 @@ def _estimate(run: TemperingRun) -> TemperingEstimate:
 def _compared_with_bound(
     path: AnnealingPath[Any], estimate: TemperingEstimate
 ) -> TemperingEstimate:
-    """The same estimate with the path's proven lower bound on ln Z, and a warning if the two contradict each other."""
+    """The estimate with the path's proven bound on ln Z, and a warning if it is below that."""
     bound = path.log_z_lower_bound(estimate.samples)
-    high = estimate.interval(_SURE)[1]
-    found = below_bound(estimate.log_z, high, bound, ", or use more chain_steps")
-    return replace(estimate, lower_bound=bound, warnings=(*estimate.warnings, *found))
+    _, high = estimate.interval(_SURE)
+    warnings = below_bound(estimate.log_z, high, bound, ", or use more chain_steps")
+    return replace(estimate, lower_bound=bound, warnings=(*estimate.warnings, *warnings))
 
 
 def _joined_estimate(
     record: Record, steps: list[int], corrections: Tensor, first: int
 ) -> tuple[Tensor, Tensor]:
-    """ln(Z_beta / Z_0) at every temperature, with the true distributions at both ends, and the series whose mean is the error of the last.
+    """ln(Z_beta / Z_0) at every temperature, and a series that gives its error at beta = 1.
 
-    The corrections, [kept, 2, R], at beta = 0 and at beta = 1, were taken after `steps`; `first` is
-    the first step that counts. The series, [T - first, R], has the contribution of each step of
-    each replica to the error, to first order. Its mean is zero.
+    The distributions at both ends are the true ones: `corrections` [draws, 2, R], at beta = 0 and
+    at beta = 1, were taken after `steps`. `first` is the first step that counts. The series, [T -
+    first, R], has the contribution of each step of each replica to the error, to first order. Its
+    mean is zero.
     """
     lower, upper = record.links(first)
     links = lower.shape[2]
-    flat = (side.reshape(-1, links).T for side in (lower, upper))
-    roots = bennett_roots(*flat)
+    roots = bennett_roots(lower.reshape(-1, links).T, upper.reshape(-1, links).T)
     left = torch.sigmoid(lower - roots)
     right = torch.sigmoid(roots - upper)
     series = ((left - right) / left.mean((0, 1))).sum(2)
     log_ratios = roots.new_zeros(links + 1)
     log_ratios[1:] = roots.cumsum(0)
-    # rounded as this sum always was
+    # The last digits of a sum differ from those of a cumulative one; stored numbers have the sum's.
     log_ratios[-1] = roots.sum()
     late = [place for place, step in enumerate(steps) if step >= first]
     for end, sign in ((0, -1), (1, 1)):
@@ -325,10 +331,10 @@ def _joined_estimate(
 
 
 def _target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Draws from the target, resampled from draws from its rounded version, [kept, R, n], with log-weights [kept, R].
+    """Draws from the target, from draws `units` [draws, R, n] from its rounded version.
 
-    Resampling is systematic: a draw whose weight is w times the mean appears w times, rounded up or
-    down, so few are doubled.
+    They are resampled by their log-weights [draws, R]. Resampling is systematic: a draw whose
+    weight is w times the mean appears w times, rounded up or down, so few are doubled.
     """
     flat = units.flatten(0, 1)
     weights = torch.softmax(log_weights.flatten(), 0) * len(flat)

@@ -1,4 +1,7 @@
-"""Reasons not to believe an estimate from parallel tempering, each a sentence that says what was seen and what to do."""
+"""Reasons not to believe an estimate from parallel tempering.
+
+Each is a text that says what was seen and what to do.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ FEWEST_ROUND_TRIPS = 10
 # half of them in 89 %. With 2,000 it is the same, with 5,000 it is 96 and 94 %. No other warning
 # tells these runs apart.
 _FEWEST_CHAIN_STEPS = 1_500
+# Above this rate of rejected swaps, hardly any chain gets past the link.
 _NEARLY_ONE = 0.9
 # Above this error in nats, first-order formulas for it fail.
 _LARGE_ERROR = 0.5
@@ -32,51 +36,58 @@ def find_tempering_warnings(
     degrees_of_freedom: float,
     chain_steps: int,
 ) -> tuple[str, ...]:
-    """Look for reasons to doubt the estimate, in the record of the T steps that count, its rejection rates and its number of round trips.
+    """Reasons to doubt the estimate.
 
-    `series` [T, R] has the contribution of each step of each replica to the error of ln Z, in nats;
-    its mean is zero. `chain_steps` are all that were spent.
+    `record` is that of the T steps that count, `rates` and `trips` are its rejection rates and its
+    number of round trips. `series` [T, R] has the contribution of each step of each replica to the
+    error of ln Z, in nats; its mean is zero. `chain_steps` are all that were spent.
     """
-    found = []
+    warnings = []
     if trips < FEWEST_ROUND_TRIPS:
-        found.append(
-            f"Chains made {trips} round trips between the start and the target, and ten are few. Modes may be missing, and the error "
-            f"may be too small. {_MORE}, or a start nearer to the target."
+        warnings.append(
+            f"Chains made {trips} round trips between the start and the target, and ten are few. "
+            f"Modes may be missing, and the error may be too small. {_MORE}, or a start nearer to "
+            "the target."
         )
     worst = int(rates.argmax())
     if rates[worst] > _NEARLY_ONE:
         low, high = record.betas[worst : worst + 2].tolist()
-        found.append(
-            f"Nearly all swaps between beta = {low:.3f} and {high:.3f} were rejected ({rates[worst]:.0%}). {_MORE}, so that "
-            "temperatures are placed better, or a start nearer to the target."
+        warnings.append(
+            f"Nearly all swaps between beta = {low:.3f} and {high:.3f} were rejected "
+            f"({rates[worst]:.0%}). {_MORE}, so that temperatures are placed better, "
+            "or a start nearer to the target."
         )
     longest = _longest_stay(record.ends[:, :, 1])
     if len(series) > 1 and longest > len(series) // 2:
-        found.append(
-            f"One chain stayed at the target for {longest} of {len(series)} steps. What it has not seen is missing. {_MORE}."
+        warnings.append(
+            f"One chain stayed at the target for {longest} of {len(series)} steps. "
+            f"What it has not seen is missing. {_MORE}."
         )
     if not math.isfinite(std_error):
-        found.append(f"There are too few steps to tell an error. {_MORE}.")
-        return tuple(found)
+        warnings.append(f"There are too few steps to tell an error. {_MORE}.")
+        return tuple(warnings)
     if std_error > _LARGE_ERROR:
-        found.append(f"The error is large, {std_error:.1f} nats, and then not well known. {_MORE}.")
+        warnings.append(
+            f"The error is large, {std_error:.1f} nats, and then not well known. {_MORE}."
+        )
     if _replicas_disagree(series, std_error, degrees_of_freedom):
-        found.append(
+        warnings.append(
             f"Replicas disagree by more than the error allows. Each may know other modes. {_MORE}."
         )
     half = len(series) // 2
     difference = abs(series[:half].mean() - series[half:].mean()).item() if half else 0.0
     # The difference of two halves has twice the error of their mean.
     if difference > 2 * std_error * student_quantile(_LEVEL, degrees_of_freedom):
-        found.append(
-            "The first and the second half of the run disagree by more than the error allows: the chains have not equilibrated. "
-            f"{_MORE}."
+        warnings.append(
+            "The first and the second half of the run disagree by more than the error allows: "
+            f"the chains have not equilibrated. {_MORE}."
         )
     if chain_steps < _FEWEST_CHAIN_STEPS:
-        found.append(
-            f"With {chain_steps:,} chain-steps, narrow intervals often miss ln Z. Use 5,000 or more."
+        warnings.append(
+            f"With {chain_steps:,} chain-steps, narrow intervals often miss ln Z. "
+            "Use 5,000 or more."
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _replicas_disagree(series: Tensor, std_error: float, degrees_of_freedom: float) -> bool:
@@ -92,7 +103,7 @@ def _replicas_disagree(series: Tensor, std_error: float, degrees_of_freedom: flo
 
 
 def _longest_stay(chains: Tensor) -> int:
-    """The longest time that a chain stayed at one temperature without a break, given the chains there, [T, R]."""
+    """The most steps in a row with one chain at a temperature, from the chains there, [T, R]."""
     steps = len(chains)
     longest = 0
     for replica in chains.T:
