@@ -388,7 +388,7 @@ GROUPS = {
         ),
         mutant(
             "modes within 5 % of the pixels are the same",
-            "evaluation/modes.py: _SAME, _USUAL = «1.0→20.0», 0.75",
+            "evaluation/modes.py: _SAME = «1.0→20.0»",
             f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
         ),
         mutant(
@@ -410,7 +410,7 @@ GROUPS = {
         ),
         mutant(
             "errors of rounding may add up to anything",
-            "evaluation/precision.py: weights.double()) < «→1e9 * »_MOST_COLLECTED",
+            "evaluation/precision.py: rounding_errors(weights), weights) < «→1e9 * »_MOST_COLLECTED",
             "tests/test_rounding_of_weights.py::test_weights_that_are_rounded_alike_walk_in_float64[constant-False]",
         ),
         mutant(
@@ -452,7 +452,7 @@ GROUPS = {
         ),
         mutant(
             "all checkpoints of a training get the work of those that could be best",
-            "evaluation/training.py: _SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1«→0» / 16",
+            "evaluation/training.py: _SHARE_OF_STEPS = 1«→0» / 16",
             f"{TRAINING}most_of_the_work_is_spent_on_those_that_could_be_best",
         ),
         mutant(
