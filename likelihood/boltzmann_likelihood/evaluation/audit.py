@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, given_effort, target_of
+from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, requested_effort, target_of
 from boltzmann_likelihood.evaluation.printed import Printed
 from boltzmann_likelihood.evaluation.result import CERTIFIED, Evaluation, Part
 from boltzmann_likelihood.evaluation.verdict import SMALL, log_z_with_modes
@@ -211,7 +211,7 @@ def audit(
         raise InputError(
             f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
         )
-    effort = given_effort(minutes, steps, tempering_steps)
+    effort = requested_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, model.device)
     [evaluation] = evaluate_alike([target], generator, effort, minutes, progress)
     if log_z_offset is None:

@@ -15,7 +15,7 @@ import torch
 from boltzmann_likelihood.evaluation.averages import ImageAverage, Shown, average_of
 from boltzmann_likelihood.evaluation.evaluation import (
     evaluate_alike,
-    given_effort,
+    requested_effort,
     seed_of,
     target_of,
 )
@@ -153,7 +153,7 @@ def compare(
             f"second: expected {one.num_visible} visible units, as many as the first model has, "
             f"got {other.num_visible}"
         )
-    effort = given_effort(minutes, steps, tempering_steps)
+    effort = requested_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, one.device)
     seed = seed_of(generator)
     same = _same(one, other)

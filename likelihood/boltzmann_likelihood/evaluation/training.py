@@ -34,8 +34,8 @@ from boltzmann_likelihood.evaluation.evaluation import (
     enumerate_target,
     estimate,
     find_start,
-    given_effort,
     part_of,
+    requested_effort,
     seed_of,
     target_of,
     warn_if_too_short,
@@ -263,7 +263,7 @@ def evaluate_training(
         raise InputError(
             "models: expected weights of its own for each checkpoint, got the same ones in two; keep a copy of each, model.to(model.device)"
         )
-    asked = given_effort(minutes, steps, tempering_steps)
+    asked = requested_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, model_of(models[0]).device)
     seed = seed_of(generator)
     targets: dict[int, Target] = {}
