@@ -299,7 +299,7 @@ GROUPS = {
         ),
         mutant(
             "baselines are not smoothed",
-            "evaluation/baselines.py: «(count * given + 1) / (count + 2)→given»",
+            "evaluation/baselines.py: «(count * rates + 1) / (count + 2)→rates»",
             "tests/test_reports.py::test_baselines",
         ),
         mutant(
@@ -363,7 +363,7 @@ GROUPS = {
         ),
         mutant(
             "RAISE is forgiven whatever a run from its images finds",
-            "evaluation/verdict.py: *_of_images(finished.image_checks«→ and ()», tempering),",
+            "evaluation/verdict.py: *_image_doubts(finished.image_checks«→ and ()», tempering),",
             f"{EVALUATE}raise_that_falls_short[for half, and a mode was missed]",
         ),
         mutant(
@@ -378,7 +378,7 @@ GROUPS = {
         ),
         mutant(
             "modes are looked for from the model alone",
-            "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in of_images«→[:0]»]",
+            "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in image_optima«→[:0]»]",
             f"{EVALUATE}the_look_at_images_asks_for_those_that_fall_short",
         ),
         mutant(
