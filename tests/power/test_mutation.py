@@ -398,7 +398,7 @@ GROUPS = {
         ),
         mutant(
             "what promises is one mode alone",
-            "evaluation/modes.py: for modes in (unmet & (bounds «<→=»= bounds[place]), ~unmet)",
+            "evaluation/modes.py: weaker = _joint_bound(modes, bounds, unmet & (bounds «<→=»= bounds[place]))",
             f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
         ),
     ],
@@ -442,7 +442,7 @@ GROUPS = {
         ),
         mutant(
             "the error of ln Z is left out of that of a mass",
-            "evaluation/modes.py: of_log_z = «→0 * »math.expm1(",
+            "evaluation/modes.py: z_error = «→0 * »math.expm1(",
             f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-100-warnings1-False-True]",
         ),
         mutant(
@@ -457,7 +457,8 @@ GROUPS = {
         ),
         mutant(
             "the best checkpoint is the highest number, trusted or not",
-            "evaluation/training.py: key=lambda n: («found[n].word != Verdict.NOT_TRUSTED→True», found[n].average.mean)",
+            "evaluation/training.py: key=lambda n: («evaluations[n].word != Verdict.NOT_TRUSTED→True», "
+            "evaluations[n].average.mean)",
             f"{TRAINING}what_is_not_trusted_is_not_best",
         ),
         mutant(
@@ -482,7 +483,7 @@ GROUPS = {
         ),
         mutant(
             "an interrupted evaluation of a checkpoint takes the place of a finished one",
-            "evaluation/training.py: if not (each.interrupted and «found→not found»):",
+            "evaluation/training.py: if not (each.interrupted and «→not »self.evaluations):",
             f"{TRAINING}an_interrupted_estimate_does_not_replace_a_finished_one",
         ),
         mutant(
@@ -520,7 +521,7 @@ GROUPS = {
         ),
         mutant(
             "draws of each chain count as those of its component alone",
-            "evaluation/hidden_states.py: (of_each + self._log_shares).logsumexp(0)«→ + own - own.mean()»",
+            "evaluation/hidden_states.py: (log_probs + self._log_shares).logsumexp(0)«→ + chosen - chosen.mean()»",
             f"{HIDDEN}weights_have_the_mean_p_of_v_in_both_directions[True-DBM]",
         ),
         mutant(
