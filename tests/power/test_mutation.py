@@ -309,7 +309,7 @@ GROUPS = {
         ),
         mutant(
             "a study's uniform start is that of the test images",
-            "evaluation/evaluation.py: if «target.uniform_start→False»:\n        bias",
+            "evaluation/evaluation.py: if «target.uniform_start→False»:\n        return None",
             "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
     ],

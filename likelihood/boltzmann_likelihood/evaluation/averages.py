@@ -8,12 +8,12 @@ Rows that are copies of one image, which would not agree by chance
 (`boltzmann_likelihood.evaluation.baselines.copies_among`), are one case: their deviations from the
 average add up before they are squared. Such a case counts as often as its heaviest row.
 
-An interval for other images needs enough of them, and none that decides alone. It was counted how
-often such intervals of 95 % hold the mean of all images: for normal and exponential
-log-probabilities, Student's with three degrees of freedom, log-normal ones of scale 0.5 and 1, and
-with 1, 2, 3, 5 or 10 % of the images 10, 20 or 40 standard deviations worse. With 1 % of such
-images, 100 show none of them in 37 of 100 sets, and nothing in these sets says so. Intervals for
-other images are therefore stated
+An interval for other images needs enough of them, and none that decides alone. How often such
+intervals of 95 % hold the mean of all images was counted for log-probabilities with these
+distributions: normal, exponential, Student's with three degrees of freedom, log-normal of scale 0.5
+and 1, and normal with 1, 2, 3, 5 or 10 % of the images 10, 20 or 40 standard deviations worse. With
+1 % of such images, 37 of 100 sets of 100 images have none of them, and nothing in these sets says
+so. Intervals for other images are therefore stated
 
 - from `FEWEST` = 300 independent images on, and
 - where no image makes up more than half of the sum of squared deviations.

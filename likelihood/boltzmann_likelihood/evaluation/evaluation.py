@@ -9,6 +9,8 @@
    is run: the same steps and the same seed give the same numbers, on a machine of any speed.
 5. `estimate` runs, collects doubts, judges, and gives an `Evaluation`.
 
+`evaluate_alike` takes the steps after the first one, for one target or for several.
+
 The number and its interval come from parallel tempering. AIS from above, RAISE from below and
 parallel tempering from modes of the model and of images look for reasons to doubt it
 (`boltzmann_likelihood.evaluation.verdict`). After a first round the rest of the time goes where a
@@ -433,14 +435,7 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
     model = target.model
     weights = target.weights
     seed = seed_of(generator)
-    if target.uniform_start:
-        bias = None
-    elif target.train is not None:
-        bias = start_bias(target.whole, target.train, generator, None)
-    elif target.has_images:
-        bias = start_bias(model, target.rows, generator, weights)
-    else:
-        bias = mean_field_bias(model.annealed)
+    bias = _visible_bias(target, generator)
     if not target.has_images:
         target = replace(target, rows=_stand_ins(model.annealed, bias, generator))
     rows = target.rows
@@ -459,6 +454,17 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
     runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights, train_units)
     seconds = time.perf_counter() - began
     return Start(target, generator, seed, runs, hidden, rounding, seconds)
+
+
+def _visible_bias(target: Target, generator: torch.Generator) -> Tensor | None:
+    """The biases of the start, as for `path_to`: None is the uniform distribution."""
+    if target.uniform_start:
+        return None
+    if target.train is not None:
+        return start_bias(target.whole, target.train, generator, None)
+    if target.has_images:
+        return start_bias(target.model, target.rows, generator, target.weights)
+    return mean_field_bias(target.model.annealed)
 
 
 def _stand_ins(rbm: RBM, bias: Tensor | None, generator: torch.Generator) -> Tensor:

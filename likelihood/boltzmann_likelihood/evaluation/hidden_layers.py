@@ -1,13 +1,14 @@
 """ln p*(v) of a deep model: the logarithm of an average over draws, and by how much it errs low.
 
 Every image gets a hundred draws from the model's proposal. Draws can lack a part of the posterior
-that they never meet, and then more of them change nothing. So before all else hidden states are
-searched for (`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not
-drawn: in up to a hundred images, half of them at random and half those that the model explains
-worst. If an image gains more than the spread of its weights explains, a thorough search in twice
-as many follows. What it finds are starts of a search in all images, which are drawn anew, from the
-proposal and from around their best states together. Then the search begins again. If it still
-finds more at the end, the average is not believed.
+that they never meet, and then more of them change nothing. So a search comes first, for hidden
+states that explain images and are not drawn (`boltzmann_likelihood.evaluation.hidden_states`). A
+short search looks in up to a hundred images, half of them at random and half those that the model
+explains worst. If an image gains more than the spread of its weights explains, up to three thorough
+searches in twice as many images follow. After each search that finds something all images are drawn
+anew, from the proposal and from around their best states together; what the search found in some
+images is where the best states of the others are looked for. If the last search still finds more,
+the average is not believed.
 
 How much the average rises when the draws of some images are doubled says what they still lack, as
 long as it is little. Where it is not, the hidden states of up to a hundred images are annealed

@@ -3,7 +3,7 @@
 The estimate adds up what an evaluation holds and makes: the parameters as they were read, the
 weights prepared for products in both directions, one copy of them in float64 for the proven bound
 and the search for modes, the images, the states of the chains, and the parts in which large
-matrices are worked on. It is of a run on the CPU; of a GPU's memory nothing is said.
+matrices are worked on. It is for a run on the CPU, and says nothing about a GPU's memory.
 """
 
 from __future__ import annotations

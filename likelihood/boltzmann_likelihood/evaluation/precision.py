@@ -33,7 +33,7 @@ from paperlib.kernels.products import largest_size, rounding_errors
 from paperlib.memory import small_parts
 from paperlib.models.unnormalized_model import UnnormalizedModel
 
-# The largest effect of rounding that is put up with, in nats.
+# The largest effect of rounding that is tolerated, in nats.
 _LEAST_DIGIT = 0.05
 # How many nats a phase may collect from errors that do not cancel. The stored models of the book
 # collect 0.006 at most, and estimates correct for far more than this (`end_correction`).

@@ -368,7 +368,7 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 def _annealing_fields(run: AnnealingRun, has_images: bool) -> dict[str, Any]:
     """What AIS and RAISE gave with one K."""
     bracket = run.bracket
-    fields = {
+    fields: dict[str, Any] = {
         "num_steps": run.num_steps,
         "log_z": run.ais.log_z,
         "ais_chains": len(run.ais.log_weights),

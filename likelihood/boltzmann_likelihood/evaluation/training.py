@@ -91,7 +91,7 @@ class CheckpointLikelihood:
         return self.evaluation.average
 
     @property
-    def told_from_best(self) -> str:
+    def told_from_best(self) -> Shown | Verdict:
         """Whether the best one is shown to be better.
 
         `yes` (for all images of this kind), `on these images`, `no` or `not trusted`.

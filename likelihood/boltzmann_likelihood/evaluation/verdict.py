@@ -22,11 +22,10 @@ for it. How close annealing comes to the model depends on its length: on the way
 minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way down. For a
 DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance
 sampling with equally few draws. If RAISE is further below parallel tempering, chains hardly reach
-some images, and parallel tempering may know their surroundings as little. Whether it does is asked
-of runs of parallel tempering that start at the modes to which such images lead. A part of Z that
-was missed elsewhere would lower RAISE for every image alike. If RAISE lies above parallel
-tempering, that says nothing: short annealing often gives more probability to images than a bad
-model does.
+some images, and parallel tempering may know their surroundings as little. Runs of parallel
+tempering that start at the modes to which such images lead find out. A part of Z that was missed
+elsewhere would lower RAISE for every image alike. If RAISE lies above parallel tempering, that says
+nothing: short annealing often gives more probability to images than a bad model does.
 
 *Runs of parallel tempering from modes*, those of the model itself and those that test and training
 images show (`boltzmann_likelihood.evaluation.modes`), know the mass of regions that parallel
