@@ -1,4 +1,11 @@
-"""The `paperlib` command: what a model of the user's own is worth, and behind it the commands of the book."""
+"""The `paperlib` command.
+
+`evaluate`, `audit`, `compare` and `training` are about models of the user's own, and work alike. A
+`Job` holds the options, refuses outputs that could not be written and reads the files. A function
+of `boltzmann_likelihood.evaluation` computes the result, and
+`boltzmann_likelihood.evaluation.report` puts it into words for the terminal and into a dictionary
+for `--json`. The commands of the book come from other packages, such as the book's companion.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +51,13 @@ from paperlib.errors import InputError, ReproductionError
 # The book's companion brings these; without it, they say how to get it.
 _OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
 # How torch says that there is not enough memory, of the machine and of a GPU, beside MemoryError
-# and ENOMEM; how much was asked for.
+# and ENOMEM; and the size of the allocation that failed.
 _NO_MEMORY = re.compile(
     r"(can't allocate|not enough|out of) memory|_ALLOC_FAILED|bad_alloc", re.IGNORECASE
 )
-_ASKED_FOR = re.compile(r"(?:tried|unable) to allocate (\d[\d.]*) ([KMGTP]i)?b", re.IGNORECASE)
+_ALLOCATION = re.compile(r"(?:tried|unable) to allocate (\d[\d.]*) ([KMGTP]i)?b", re.IGNORECASE)
 # The commands that give an estimate, and whether the one that runs has printed it.
-_ESTIMATE = {"evaluate", "audit", "compare", "training"}
+_ESTIMATE_COMMANDS = {"evaluate", "audit", "compare", "training"}
 _PRINTED: ContextVar[bool] = ContextVar("printed", default=False)
 
 
@@ -62,13 +69,14 @@ class _Commands(TyperGroup):
     """The commands of the library, and those that other installed packages bring."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        found = super().get_command(ctx, cmd_name)
-        if found is None and cmd_name in _OF_THE_BOOK:
+        command = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in _OF_THE_BOOK:
             raise InputError(
-                f"{cmd_name}: expected the package boltzmann-companion to be installed, which brings this command "
-                "(in a clone of the repository: make install, or pip install ./book/companion)"
+                f"{cmd_name}: expected the package boltzmann-companion to be installed, which "
+                "brings this command (in a clone of the repository: make install, or pip install "
+                "./book/companion)"
             )
-        return found
+        return command
 
     def invoke(self, ctx: Any) -> Any:
         _PRINTED.set(False)
@@ -77,7 +85,7 @@ class _Commands(TyperGroup):
                 warnings.showwarning = partial(_show_warning, warnings.showwarning)
                 return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            if ctx.invoked_subcommand not in _ESTIMATE or _PRINTED.get():
+            if ctx.invoked_subcommand not in _ESTIMATE_COMMANDS or _PRINTED.get():
                 raise _InterruptionError("interrupted") from stop
             step = next(iter(getattr(stop, "__notes__", ())), "getting ready")
             raise _InterruptionError(
@@ -86,18 +94,18 @@ class _Commands(TyperGroup):
 
 
 def _show_warning(
-    of_python: Callable[..., None],
+    show_as_python: Callable[..., None],
     message: Warning | str,
     category: type[Warning],
     filename: str,
     *place: Any,
     **options: Any,
 ) -> None:
-    """A warning of this package as a sentence, without the line of code that it comes from; others as Python shows them."""
+    """Show a warning of this package as a sentence, without the line of code it comes from."""
     if Path(filename).is_relative_to(Path(__file__).parent):
         typer.echo(f"paperlib: {message}", err=True)
     else:
-        of_python(message, category, filename, *place, **options)
+        show_as_python(message, category, filename, *place, **options)
 
 
 app = typer.Typer(
@@ -105,8 +113,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="How probable are these images under this Boltzmann machine? evaluate, audit, compare and training say it of models of your own; "
-    "the other commands are for the book.",
+    help="How probable are these images under this Boltzmann machine? evaluate, audit, compare and "
+    "training say it of models of your own; the other commands are for the book.",
 )
 
 # What the machine refuses: a folder without permission, a file system that is read-only or full.
@@ -116,9 +124,9 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 @app.command(
     help="The average test log-probability of a model, with its error and a verdict on it.\n\n"
-    "Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, "
-    "two other estimates, are looked at for reasons to doubt it. Ctrl-C ends the run with the estimate "
-    "so far. Without --data, only ln Z is estimated, with its interval and a verdict."
+    "Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and "
+    "RAISE, two other estimates, are looked at for reasons to doubt it. Ctrl-C ends the run with "
+    "the estimate so far. Without --data, only ln Z is estimated, with its interval and a verdict."
 )
 def evaluate(
     model: ModelArgument,
@@ -145,8 +153,8 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. For an "
-            "exact value, draws ln p(v) of the test images.",
+            help="Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. "
+            "For an exact value, draws ln p(v) of the test images.",
         ),
     ] = None,
 ) -> None:
@@ -181,22 +189,20 @@ def evaluate(
         raise InputError("plot: expected --data as well, since the picture shows averages")
     require_files(job, models, plot=plot)
     files = job.read_models(models)
-    _say_origin("Model", "model", files)
-    found = files.models["model"]
+    _print_origin("Model", "model", files)
+    loaded = files.models["model"]
     options = _options(job, files)
-    result = evaluate_model(found, files.test, tolerance=tolerance, **options)
-    _print_result(describe_evaluation(result))
-    record = as_dict(result)
-    record["run"] = job.record("evaluate", models, result.inputs, result.effort, {})
-    if found.stored_log_z is not None:
-        pixels = files.test and files.test.pixels
-        if pixels is not None and files.weights is not None:
-            pixels = pixels[files.weights > 0]
-        stored = audit_evaluation(found, pixels, result, found.stored_log_z)
+    evaluation = evaluate_model(loaded, files.test, tolerance=tolerance, **options)
+    _print_result(describe_evaluation(evaluation))
+    record = as_dict(evaluation)
+    record["run"] = job.record("evaluate", models, evaluation.inputs, evaluation.effort, {})
+    if loaded.stored_log_z is not None:
+        pixels = files.counted_pixels
+        stored = audit_evaluation(loaded, pixels, evaluation, loaded.stored_log_z)
         typer.echo(describe_stored(stored))
         record["stored_log_z"] = audit_verdict(stored)
     _write_json(job.json, record)
-    _write("plot", plot, partial(save_picture, plot_evaluation, result))
+    _write("plot", plot, partial(save_picture, plot_evaluation, evaluation))
 
 
 @app.command(
@@ -262,16 +268,17 @@ def audit(
         "tolerance": tolerance,
     }
     files = job.read_models(models)
-    _say_origin("Model", "model", files)
-    found = files.models["model"]
+    _print_origin("Model", "model", files)
+    loaded = files.models["model"]
     if claimed_log_z is None and claimed_log_prob is None:
-        claimed_log_z = found.stored_log_z
+        claimed_log_z = loaded.stored_log_z
         if claimed_log_z is None:
             raise InputError(
-                f"claimed-log-z: expected it, or --claimed-log-prob, since {model} stores no ln Z of its own"
+                f"claimed-log-z: expected it, or --claimed-log-prob, since {model} stores no ln Z "
+                "of its own"
             )
     result = audit_claim(
-        found,
+        loaded,
         files.test,
         claimed_log_z=claimed_log_z,
         claimed_log_prob=claimed_log_prob,
@@ -289,8 +296,8 @@ def audit(
 @app.command(
     help="Compare two models: which gives the test images the higher probability, and whether that "
     "could be chance.\n\n"
-    "The difference is taken image by image, and its error includes those of both ln Z. The minutes "
-    "are for both models together."
+    "The difference is taken image by image, and its error includes those of both ln Z. The "
+    "minutes are for both models together."
 )
 def compare(
     first: ModelArgument,
@@ -333,8 +340,8 @@ def compare(
     other = files.models["second"]
     if one.spin_visible != other.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
-    _say_origin("Model", "model", files)
-    _say_origin("Second model", "second", files)
+    _print_origin("Model", "model", files)
+    _print_origin("Second model", "second", files)
     result = compare_models(one, other, files.images, **_options(job, files))
     _print_result(describe_comparison(result))
     effort = result.first.effort or result.second.effort
@@ -345,16 +352,17 @@ def compare(
 @app.command(
     help="Where along its training was a model best? The test log-probability of every checkpoint, "
     "with intervals and a verdict.\n\n"
-    "All checkpoints get a quarter of the minutes, and those that could be best the rest. Says whether "
-    "the best one can be told from its neighbours. Ctrl-C ends the run with the results so far."
+    "All checkpoints get a quarter of the minutes, and those that could be best the rest. Says "
+    "whether the best one can be told from its neighbours. Ctrl-C ends the run with the results so "
+    "far."
 )
 def training(
     models: Annotated[
         list[Path],
         typer.Argument(
             metavar="MODELS",
-            help="An archive .h5 of rbms, a folder of model files, or at least two of them in the order "
-            "of training.",
+            help="An archive .h5 of rbms, a folder of model files, or at least two of them in the "
+            "order of training.",
         ),
     ],
     data: DataOption,
@@ -411,9 +419,9 @@ def training(
     )
     named = {f"model_{number}": path for number, path in enumerate(models, start=1)}
     require_files(job, named, csv=csv, plot=plot)
-    chosen = None if updates is None else _whole_numbers("updates", updates)
-    files = job.read_checkpoints(models, chosen, at_most)
-    _say_origin("First model", next(iter(files.models)), files)
+    numbers = None if updates is None else _whole_numbers("updates", updates)
+    files = job.read_checkpoints(models, numbers, at_most)
+    _print_origin("First model", next(iter(files.models)), files)
     left_out = list(files.left_out)
     result = evaluate_training(
         list(files.models.values()),
@@ -426,10 +434,15 @@ def training(
     result = replace(result, left_out=tuple(left_out))
     _print_result(describe_training(result))
     record = training_as_dict(result)
-    own = {"minutes": job.minutes, "steps": job.steps, "tempering-steps": job.tempering_steps}
-    own |= {"updates": updates, "at-most": at_most}
+    options = {
+        "minutes": job.minutes,
+        "steps": job.steps,
+        "tempering-steps": job.tempering_steps,
+        "updates": updates,
+        "at-most": at_most,
+    }
     inputs = result.checkpoints[0].evaluation.inputs
-    record["run"] = job.record("training", named, inputs, None, own)
+    record["run"] = job.record("training", named, inputs, None, options)
     _write_json(job.json, record)
 
     def write_table(file: Path) -> None:
@@ -444,7 +457,7 @@ def training(
 
 
 def _print_result(text: str) -> None:
-    """Print what was found. Whoever stops the command from now on has an estimate."""
+    """Print the result. Whoever stops the command from now on has an estimate."""
     typer.echo(text)
     _PRINTED.set(True)
 
@@ -470,17 +483,17 @@ def _options(job: Job, files: ReadFiles) -> dict[str, Any]:
     }
 
 
-def _say_origin(called: str, name: str, files: ReadFiles) -> None:
+def _print_origin(title: str, name: str, files: ReadFiles) -> None:
     """Print, before the work, where a model is from, and what was changed on the way.
 
-    What is to be said of the images follows that of the first model.
+    Notes on the images follow those on the first model.
     """
     from boltzmann_likelihood.evaluation.report import origin_of
     from boltzmann_likelihood.sources import inputs_of
 
     inputs = inputs_of(files.models[name], files.test, files.train)
-    first = name == next(iter(files.models))
-    typer.echo(origin_of(called, inputs, *(inputs.image_notes if first else ())))
+    is_first = name == next(iter(files.models))
+    typer.echo(origin_of(title, inputs, *(inputs.image_notes if is_first else ())))
 
 
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:
@@ -524,25 +537,25 @@ def main() -> None:
         # The name of a file may hold characters that cannot be printed.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    in_charge = threading.current_thread() is threading.main_thread()
+    in_main_thread = threading.current_thread() is threading.main_thread()
     # as Python does for Ctrl-C, not where whoever started the command lets it ignore the signal
-    heeds = in_charge and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if heeds:
+    handles_sigterm = in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if handles_sigterm:
         signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
     except (InputError, ReproductionError) as error:
         # The library's `test` is the option `data`.
-        said = "\n".join(f"paperlib: {line}" for line in str(error).split("\n"))
-        said = said.replace("paperlib: test: ", "paperlib: data: ")
-        typer.echo(said, err=True)
+        message = "\n".join(f"paperlib: {line}" for line in str(error).split("\n"))
+        message = message.replace("paperlib: test: ", "paperlib: data: ")
+        typer.echo(message, err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except (_InterruptionError, KeyboardInterrupt) as stop:
         typer.echo(f"paperlib: {str(stop) or 'interrupted'}", err=True)
         sys.exit(130)
     except Exception as error:
-        if _is_want_of_memory(error):
-            typer.echo(f"paperlib: {_want_of_memory(error)}", err=True)
+        if _is_out_of_memory(error):
+            typer.echo(f"paperlib: {_out_of_memory_message(error)}", err=True)
             sys.exit(1)
         if isinstance(error, OSError) and error.errno in _REFUSED:
             typer.echo(f"paperlib: {error}", err=True)
@@ -553,34 +566,35 @@ def main() -> None:
         )
         raise
     finally:
-        if heeds:
+        if handles_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _is_want_of_memory(error: Exception) -> bool:
+def _is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, RuntimeError):
         return _NO_MEMORY.search(str(error)) is not None
     return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
 
 
-def _want_of_memory(error: Exception) -> str:
-    """What to say where there is not enough memory: how much was asked for, what a run needs, and what helps."""
+def _out_of_memory_message(error: Exception) -> str:
+    """How much memory could not be allocated, what a run needs, and what helps."""
     from boltzmann_likelihood.evaluation.memory import TERMS
 
     on_gpu = "CUDA" in str(error)
-    of_what = "GPU's memory" if on_gpu else "memory"
-    asked = _ASKED_FOR.search(str(error))
+    memory = "GPU's memory" if on_gpu else "memory"
+    allocation = _ALLOCATION.search(str(error))
     amount = "more"
-    if asked is not None:
+    if allocation is not None:
         units = ["", "Ki", "Mi", "Gi", "Ti", "Pi"]
-        size = float(asked[1]) * 1024.0 ** units.index((asked[2] or "").capitalize())
+        size = float(allocation[1]) * 1024.0 ** units.index((allocation[2] or "").capitalize())
         amount = (
             f"{size / 2**30:,.2f} GiB more" if size >= 2**30 else f"{size / 2**20:,.0f} MiB more"
         )
     elsewhere = "--device cpu" if on_gpu else "a machine with more memory, or with less else in it"
     return (
-        f"the {of_what} is not enough: {amount} had to be allocated. An evaluation needs {TERMS}. What helps: fewer images, fewer "
-        f"chain-steps (--steps, --tempering-steps), {elsewhere}."
+        f"the {memory} is not enough: {amount} had to be allocated. An evaluation needs {TERMS}. "
+        "What helps: fewer images, fewer chain-steps (--steps, --tempering-steps), "
+        f"{elsewhere}."
     )
 
 

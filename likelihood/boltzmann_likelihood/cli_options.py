@@ -1,4 +1,8 @@
-"""The options that `paperlib evaluate`, `audit`, `compare` and `training` share, and the work that they stand for."""
+"""What `paperlib evaluate`, `audit`, `compare` and `training` share: their options and their files.
+
+The types named `...Option` are the options with their help. A `Job` holds what a user gave for
+them, reads the files and says in the JSON how to repeat the run.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +30,26 @@ _Read = TypeVar("_Read")
 ModelArgument = Annotated[
     Path,
     typer.Argument(
-        help="A file with the weights and biases of an RBM, a DBM or a DBN: .safetensors, .npz, .mat, .pt, HDF5 or .skops, "
-        "whatever the arrays are called; an archive of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl; "
-        "or three files, W.npy,b.npy,a.npy.",
+        help="A file with the weights and biases of an RBM, a DBM or a DBN: .safetensors, .npz, "
+        ".mat, .pt, HDF5 or .skops, whatever the arrays are called; an archive of rbms "
+        "(ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl; or "
+        "three files, W.npy,b.npy,a.npy.",
     ),
 ]
 DataOption = Annotated[
     Path,
     typer.Option(
         metavar="FILE",
-        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is "
-        "one of several arrays.",
+        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; "
+        "FILE.npz:x_test is one of several arrays.",
     ),
 ]
 OptionalDataOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is "
-        "one of several arrays. Without them, only ln Z is estimated.",
+        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; "
+        "FILE.npz:x_test is one of several arrays. Without them, only ln Z is estimated.",
     ),
 ]
 TrainOption = Annotated[
@@ -59,8 +64,8 @@ WeightsOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Weights of the test images, one number of at least 0 for each; their sum counts as the "
-        "number of independent images.",
+        help="Weights of the test images, one number of at least 0 for each; their sum counts as "
+        "the number of independent images.",
     ),
 ]
 BinarizeOption = Annotated[
@@ -78,11 +83,11 @@ NamesOption = Annotated[
     typer.Option(
         metavar="NAMES",
         # The backslash keeps a bracket from being taken for markup, which is not printed.
-        help="Which array is what, where the file does not tell: weights=W,visible=b,hidden=a or some "
-        "of these. weights=W.T: the rows of W are hidden units, \\[hidden, visible], as in "
-        "nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or group "
-        "of entries, is not part of the model; may be repeated. layers.0.weights=W, layers.1=GROUP: the "
-        "same for one layer of a stack.",
+        help="Which array is what, where the file does not tell: weights=W,visible=b,hidden=a or "
+        "some of these. weights=W.T: the rows of W are hidden units, \\[hidden, visible], as in "
+        "nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or "
+        "group of entries, is not part of the model; may be repeated. layers.0.weights=W, "
+        "layers.1=GROUP: the same for one layer of a stack.",
     ),
 ]
 MinutesOption = Annotated[
@@ -95,8 +100,8 @@ StepsOption = Annotated[
     int | None,
     typer.Option(
         metavar="K",
-        help="Intermediate distributions of the largest runs, at least 32. The minutes do not count "
-        "then, and the same seed gives the same numbers.",
+        help="Intermediate distributions of the largest runs, at least 32. The minutes do not "
+        "count then, and the same seed gives the same numbers.",
     ),
 ]
 TemperingStepsOption = Annotated[
@@ -146,12 +151,21 @@ class ReadFiles:
         assert self.test is not None
         return self.test
 
+    @property
+    def counted_pixels(self) -> Tensor | None:
+        """The test images without those of weight zero, [N, D]; None if there are none."""
+        if self.test is None:
+            return None
+        pixels = self.test.pixels
+        return pixels if self.weights is None else pixels[self.weights > 0]
+
 
 @dataclass(frozen=True)
 class Job:
-    """The files and options of `paperlib evaluate`, `audit`, `compare` or `training`, and what a result keeps of them so that the run can be repeated.
+    """The files and options of `paperlib evaluate`, `audit`, `compare` or `training`.
 
-    A field is what the option of its name was given; the option's help explains it.
+    A field is the value of the option of its name, whose help explains it. `record` is what a
+    result keeps of them so that the run can be repeated.
 
     Examples
     --------
@@ -178,9 +192,9 @@ class Job:
         require_device("device", self.device)
 
     def files(self, models: Mapping[str, Path]) -> dict[str, Path]:
-        """What is read: these models, and the images and weights that were given."""
-        given = {**models, "data": self.data, "train": self.train, "weights": self.weights}
-        return {name: path for name, path in given.items() if path is not None}
+        """The files that are read: these models, and images and weights if there are any."""
+        paths = {**models, "data": self.data, "train": self.train, "weights": self.weights}
+        return {name: path for name, path in paths.items() if path is not None}
 
     def read_models(self, models: Mapping[str, Path]) -> ReadFiles:
         """Models, with images that are for all of them."""
@@ -211,10 +225,7 @@ class Job:
     def _read(
         self, *readers: Callable[[Callable[[], int] | None], Mapping[str, ForeignRBM]]
     ) -> ReadFiles:
-        """What the files hold, with images that are for the first model of each reader.
-
-        What is wrong with the images is said together with what is wrong with a model.
-        """
+        """Read models and images; the images have to fit the first model of each reader."""
         from boltzmann_likelihood.files.inputs import RowsFile, images_of, read_weights
 
         if self.data is None and self.weights is not None:
@@ -223,33 +234,36 @@ class Job:
         files = [RowsFile(name, path) for name, path in named.items() if path is not None]
         width = files[0].width if files else None
 
-        def images(file: RowsFile, model: ForeignRBM | None) -> Images:
-            """For no model, those that would do for any."""
+        def images_for(model: ForeignRBM | None, file: RowsFile) -> Images:
+            """Images that fit a model or, for None, that would fit any model."""
             width = file.width() if model is None else model.rbm.num_visible
             spins = model is None or model.spin_visible
             return images_of(file, width, self.binarize, spins, self.threshold)
 
-        found, wrong = _tried(*(partial(reader, width) for reader in readers))
-        if wrong:
-            wrong += _tried(*(partial(images, file, None) for file in files))[1]
-        _raise(wrong)
-        sets: list[list[Images]] = []
-        for models in found:
-            model = next(iter(models.values()))
-            of_model, wrong = _tried(*(partial(images, file, model) for file in files))
-            _raise(wrong)
-            sets.append(of_model)
-        of_name = dict(zip((file.name for file in files), sets[0], strict=True))
-        test = of_name.get("data")
+        model_sets, errors = _results_and_errors(partial(reader, width) for reader in readers)
+        if errors:
+            # A user learns at once what is wrong with a model and what is wrong with the images.
+            errors += _results_and_errors(partial(images_for, None, file) for file in files)[1]
+        _raise_together(errors)
+        image_sets: list[list[Images]] = []
+        for models in model_sets:
+            first_model = next(iter(models.values()))
+            image_set, errors = _results_and_errors(
+                partial(images_for, first_model, file) for file in files
+            )
+            _raise_together(errors)
+            image_sets.append(image_set)
+        images = dict(zip((file.name for file in files), image_sets[0], strict=True))
+        test = images.get("data")
         weights = None
         if self.weights is not None and test is not None:
             weights = read_weights(self.weights, len(test.pixels))
         on_device = {
             name: replace(model, rbm=model.rbm.to(self.device))
-            for models in found
+            for models in model_sets
             for name, model in models.items()
         }
-        return ReadFiles(on_device, test, of_name.get("train"), weights)
+        return ReadFiles(on_device, test, images.get("train"), weights)
 
     def repeat(
         self,
@@ -261,10 +275,10 @@ class Job:
         """The command that repeats the run, on a machine of any speed."""
         words = ["paperlib", command, *map(str, models)]
         shared = ("data", "train", "weights", "binarize", "threshold", "names", "seed", "device")
-        given = {**{name: getattr(self, name) for name in shared}, **options}
+        values = {**{name: getattr(self, name) for name in shared}, **options}
         if effort is not None:
-            given |= {"steps": effort.num_steps, "tempering-steps": effort.tempering_steps}
-        for name, value in given.items():
+            values |= {"steps": effort.num_steps, "tempering-steps": effort.tempering_steps}
+        for name, value in values.items():
             if value is not None:
                 words += [f"--{name}", str(value)]
         return shlex.join(words)
@@ -277,7 +291,7 @@ class Job:
         effort: Effort | None,
         options: Mapping[str, object],
     ) -> dict[str, Any]:
-        """What a JSON file says about the run: version, seed, files with their SHA-256, options, machine, and how to repeat it."""
+        """What a JSON file says about the run, and how to repeat it."""
         from boltzmann_likelihood.provenance import made_by
 
         return {
@@ -299,34 +313,43 @@ class Job:
         }
 
 
-def _tried(*readers: Callable[[], _Read]) -> tuple[list[_Read], list[InputError]]:
+def _results_and_errors(
+    readers: Iterable[Callable[[], _Read]],
+) -> tuple[list[_Read], list[InputError]]:
     """What these functions read, and the errors of those that could not."""
-    found = []
-    wrong = []
+    results = []
+    errors = []
     for reader in readers:
         try:
-            found.append(reader())
+            results.append(reader())
         except InputError as error:
-            wrong.append(error)
-    return found, wrong
+            errors.append(error)
+    return results, errors
 
 
-def _raise(wrong: list[InputError]) -> None:
+def _raise_together(errors: list[InputError]) -> None:
     """Raise all these errors in one, if there are any."""
-    said = {str(error): error for error in wrong}
-    # A model whose layers only the images can tell apart is not what is wrong where these cannot be
-    # read.
-    kept = [text for text in said if not any(text.endswith(f": {other}") for other in said)]
-    if len(kept) == 1:
-        raise said[kept[0]]
-    if kept:
-        raise InputError("\n".join(kept))
+    by_message = {str(error): error for error in errors}
+    # A model whose layers only the images can tell apart repeats the error of the images: it is not
+    # what is wrong where these cannot be read.
+    messages = [
+        message
+        for message in by_message
+        if not any(message.endswith(f": {other}") for other in by_message)
+    ]
+    if len(messages) == 1:
+        raise by_message[messages[0]]
+    if messages:
+        raise InputError("\n".join(messages))
 
 
 def _checksum(path: Path) -> str:
-    """SHA-256 of a file; for a part of a file, that of the whole file, and for several files, that of their checksums."""
-    found = [storage.file_sha256(file) for file in _files_of(path)]
-    return found[0] if len(found) == 1 else storage.sha256(" ".join(found).encode())
+    """SHA-256 of a file.
+
+    For a part of a file it is that of the whole file; for several files, that of their checksums.
+    """
+    checksums = [storage.file_sha256(file) for file in _files_of(path)]
+    return checksums[0] if len(checksums) == 1 else storage.sha256(" ".join(checksums).encode())
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -337,11 +360,19 @@ def _files_of(path: Path) -> list[Path]:
     if os.path.isdir(path):
         return [file for file in path.iterdir() if file.is_file()]
     parts = str(path).split(",")
-    return [file for part in parts for file in _files_of(Path(part))] if len(parts) > 1 else []
+    if len(parts) == 1:
+        return []
+    return [file for part in parts for file in _files_of(Path(part))]
 
 
 def require_files(job: Job, models: Mapping[str, Path], **outputs: Path | None) -> None:
-    """Refuse a file for results, before anything is computed, if it could not be written or something else would be lost."""
+    """Refuse, before anything is computed, outputs that cannot be written or would replace a file.
+
+    Raises
+    ------
+    InputError
+        If an output could not be written, or is also read or written otherwise.
+    """
     taken = {_place(file) for path in job.files(models).values() for file in _files_of(path)}
     for name, file in {"json": job.json, **outputs}.items():
         if file is None:
@@ -351,14 +382,17 @@ def require_files(job: Job, models: Mapping[str, Path], **outputs: Path | None) 
             raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
         if (file.exists() and not file.is_file()) or not os.access(folder, os.W_OK):
             raise InputError(
-                f"{name}: expected to be able to write {file}: it is no ordinary file, or its folder allows no new one"
+                f"{name}: expected to be able to write {file}: it is no ordinary file, or its "
+                "folder allows no new one"
             )
         if _place(file) in taken:
             raise InputError(
-                f"{name}: expected a file that this command neither reads nor writes otherwise, got {file}"
+                f"{name}: expected a file that this command neither reads nor writes otherwise, "
+                f"got {file}"
             )
         taken.add(_place(file))
-    if (plot := outputs.get("plot")) is not None:
+    plot = outputs.get("plot")
+    if plot is not None:
         from boltzmann_likelihood.evaluation.picture import require_matplotlib
 
         if plot.suffix not in (".svg", ".png", ".pdf"):
@@ -369,7 +403,7 @@ def require_files(job: Job, models: Mapping[str, Path], **outputs: Path | None) 
 def _place(file: Path) -> object:
     """What is the same for all names of a file, links included."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return os.path.realpath(file)
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

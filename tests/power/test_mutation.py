@@ -307,7 +307,7 @@ GROUPS = {
         ),
         mutant(
             "baselines are not smoothed",
-            "evaluation/baselines.py: «(count * given + 1) / (count + 2)→given»",
+            "evaluation/baselines.py: «(count * rates + 1) / (count + 2)→rates»",
             "tests/test_reports.py::test_baselines",
         ),
         mutant(
@@ -317,7 +317,7 @@ GROUPS = {
         ),
         mutant(
             "a study's uniform start is that of the test images",
-            "evaluation/evaluation.py: if «target.uniform_start→False»:\n        bias",
+            "evaluation/evaluation.py: if «target.uniform_start→False»:\n        return None",
             "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
     ],
@@ -371,7 +371,7 @@ GROUPS = {
         ),
         mutant(
             "RAISE is forgiven whatever a run from its images finds",
-            "evaluation/verdict.py: *_of_images(finished.image_checks«→ and ()», tempering),",
+            "evaluation/verdict.py: *_image_doubts(finished.image_checks«→ and ()», tempering),",
             f"{EVALUATE}raise_that_falls_short[for half, and a mode was missed]",
         ),
         mutant(
@@ -386,7 +386,7 @@ GROUPS = {
         ),
         mutant(
             "modes are looked for from the model alone",
-            "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in of_images«→[:0]»]",
+            "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in image_optima«→[:0]»]",
             f"{EVALUATE}the_look_at_images_asks_for_those_that_fall_short",
         ),
         mutant(
@@ -396,7 +396,7 @@ GROUPS = {
         ),
         mutant(
             "modes within 5 % of the pixels are the same",
-            "evaluation/modes.py: _SAME, _USUAL = «1.0→20.0», 0.75",
+            "evaluation/modes.py: _SAME = «1.0→20.0»",
             f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
         ),
         mutant(
@@ -406,7 +406,7 @@ GROUPS = {
         ),
         mutant(
             "what promises is one mode alone",
-            "evaluation/modes.py: for modes in (unmet & (bounds «<→=»= bounds[place]), ~unmet)",
+            "evaluation/modes.py: weaker = _joint_bound(modes, bounds, unmet & (bounds «<→=»= bounds[place]))",
             f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
         ),
     ],
@@ -418,7 +418,7 @@ GROUPS = {
         ),
         mutant(
             "errors of rounding may add up to anything",
-            "evaluation/precision.py: weights.double()) < «→1e9 * »_MOST_COLLECTED",
+            "evaluation/precision.py: rounding_errors(weights), weights) < «→1e9 * »_MOST_COLLECTED",
             "tests/test_rounding_of_weights.py::test_weights_that_are_rounded_alike_walk_in_float64[constant-False]",
         ),
         mutant(
@@ -450,7 +450,7 @@ GROUPS = {
         ),
         mutant(
             "the error of ln Z is left out of that of a mass",
-            "evaluation/modes.py: of_log_z = «→0 * »math.expm1(",
+            "evaluation/modes.py: z_error = «→0 * »math.expm1(",
             f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-100-warnings1-False-True]",
         ),
         mutant(
@@ -460,12 +460,13 @@ GROUPS = {
         ),
         mutant(
             "all checkpoints of a training get the work of those that could be best",
-            "evaluation/training.py: _SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1«→0» / 16",
+            "evaluation/training.py: _SHARE_OF_STEPS = 1«→0» / 16",
             f"{TRAINING}most_of_the_work_is_spent_on_those_that_could_be_best",
         ),
         mutant(
             "the best checkpoint is the highest number, trusted or not",
-            "evaluation/training.py: key=lambda n: («found[n].word != Verdict.NOT_TRUSTED→True», found[n].average.mean)",
+            "evaluation/training.py: key=lambda n: («evaluations[n].word != Verdict.NOT_TRUSTED→True», "
+            "evaluations[n].average.mean)",
             f"{TRAINING}what_is_not_trusted_is_not_best",
         ),
         mutant(
@@ -490,7 +491,7 @@ GROUPS = {
         ),
         mutant(
             "an interrupted evaluation of a checkpoint takes the place of a finished one",
-            "evaluation/training.py: if not (each.interrupted and «found→not found»):",
+            "evaluation/training.py: if not (each.interrupted and «→not »self.evaluations):",
             f"{TRAINING}an_interrupted_estimate_does_not_replace_a_finished_one",
         ),
         mutant(
@@ -528,7 +529,7 @@ GROUPS = {
         ),
         mutant(
             "draws of each chain count as those of its component alone",
-            "evaluation/hidden_states.py: (of_each + self._log_shares).logsumexp(0)«→ + own - own.mean()»",
+            "evaluation/hidden_states.py: (log_probs + self._log_shares).logsumexp(0)«→ + chosen - chosen.mean()»",
             f"{HIDDEN}weights_have_the_mean_p_of_v_in_both_directions[True-DBM]",
         ),
         mutant(

@@ -1,6 +1,18 @@
 """What is the test log-probability of this model?
 
-An answer with error bars, and with warnings where it may be wrong.
+An answer with error bars, and with warnings where it may be wrong. Its modules, in the order in
+which they are best read:
+
+- `evaluation` goes from a model and images to an `Evaluation`, step by step, and `result` is what
+  comes out.
+- `verdict` is the rule by which a number is trusted.
+- `annealing_runs` makes the runs, and `modes` finds what they may have missed. `hidden_layers` and
+  `hidden_states` estimate ln p*(v) of deep models.
+- `averages` and `baselines` are about the images; `precision` and `memory` about what is decided
+  before a run.
+- `audit`, `compare` and `training` answer other questions in the same way.
+- `report` and `picture` show all of these, and `printed` lets `print` do so. `interruption` says
+  what Ctrl-C ended.
 """
 
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRun as AnnealingRun

@@ -6,6 +6,9 @@ show and where parallel tempering has not been (`boltzmann_likelihood.evaluation
 left, four ninths of the work, goes where a doubt is (`boltzmann_likelihood.evaluation.verdict`):
 all of it to parallel tempering, or a part to a run from a mode. AIS and RAISE take what no doubt
 takes, with K steps if it is whole.
+
+`AnnealingRuns` prepares these runs for one model. Its `run_up_to` makes them, and gives
+`FinishedRuns` with whatever is finished when Ctrl-C ends it.
 """
 
 from __future__ import annotations
@@ -61,9 +64,9 @@ _LARGEST_K = 100_000
 # units of that of the first run.
 TEMPERING_SHARE = 1 / 3
 MODES_WORK = 1 / 4
-# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A
-# doubtful run from a mode gets a third of these steps at a time.
+# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering.
 _LEFT = 4 / 3
+# A doubtful run from a mode gets so many times the steps of parallel tempering at a time.
 _PORTION = 1 / 3
 # Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as
 # many as AIS and RAISE. Its memory grows with them, to 400 MB at most.
@@ -86,17 +89,18 @@ class _Tempering:
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """How long it takes."""
+    """How long this work takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 class AnnealingRuns:
-    """All runs on one model, as its chains walk, its test rows [N, D] with weights [N] above zero, from a start with these biases, as `path_to` has it.
+    """All runs on one model and its test rows [N, D], from one start.
 
-    `log_unnormalized` is ln p*(v) of the rows [N]. `train_units` are units of `model.annealed` that
-    go with training images.
+    The model has the type in which chains walk. `log_unnormalized` is ln p*(v) of the rows [N],
+    `visible_bias` the start as for `path_to`, and the weights [N] are above zero. `train_units` are
+    units of `model.annealed` that go with training images.
     """
 
     def __init__(
@@ -124,34 +128,42 @@ class AnnealingRuns:
         self._generator = generator
         # What pilot runs have measured, in seconds: a step of AIS and RAISE, a chain-step of
         # parallel tempering, and the checks of a run.
-        self._of_a_step = self._of_a_chain_step = self._of_checks = 0.0
+        self._step_seconds = 0.0
+        self._chain_step_seconds = 0.0
+        self._check_seconds = 0.0
 
     @property
     def shortest_seconds(self) -> float:
-        """About how long the shortest run takes, from the pilot runs of `affordable_steps` and `affordable_tempering_steps`; 0 before these."""
-        annealing = FEWEST_STEPS * sum(1 / part for part in FRACTIONS) * self._of_a_step
+        """About how long the shortest run takes; 0 before pilot runs.
+
+        `affordable_steps` and `affordable_tempering_steps` make the pilot runs.
+        """
+        annealing = FEWEST_STEPS * sum(1 / part for part in FRACTIONS) * self._step_seconds
         # Parallel tempering, and as much again from each of two modes.
-        tempering = 3 * TEMPERING_STEPS[0] * self._of_a_chain_step
-        # Those of three runs and of parallel tempering; the search for modes takes about as long as
-        # one of them.
-        return annealing + tempering + 5 * self._of_checks
+        tempering = 3 * TEMPERING_STEPS[0] * self._chain_step_seconds
+        # Checks of three runs and of parallel tempering; the search for modes takes about as long
+        # as one of them.
+        return annealing + tempering + 5 * self._check_seconds
 
     def affordable_steps(self, seconds: float) -> int:
-        """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
+        """The largest K for which all but parallel tempering fits the time.
+
+        A pilot run finds it, which leaves the generator unchanged.
+        """
         steps = sum(1 / part for part in FRACTIONS)
         with self._pilot():
-            self._of_a_step = self._seconds_per_step()
-            affordable = int(seconds / self._of_a_step / steps)
+            self._step_seconds = self._seconds_per_step()
+            affordable = int(seconds / self._step_seconds / steps)
             # Checks take a while for a large model only, and count where time is short.
             if affordable <= FEWEST_STEPS:
-                self._of_checks = self._seconds_of_checks()
+                self._check_seconds = self._seconds_of_checks()
         return max(FEWEST_STEPS, min(_LARGEST_K, affordable))
 
     def affordable_tempering_steps(self, seconds: float) -> int:
-        """How many chain-steps of parallel tempering fit the time, found with pilot runs that leave the generator unchanged.
+        """How many chain-steps of parallel tempering fit the time.
 
-        The pilot runs grow until one takes a fiftieth of the time, since a longer run has more
-        replicas and its chain-steps cost less.
+        Pilot runs find it, which leave the generator unchanged. They grow until one takes a
+        fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
         """
         fewest, most = TEMPERING_STEPS
         steps = _TEMPERING_PILOT_STEPS
@@ -162,35 +174,40 @@ class AnnealingRuns:
         with self._pilot():
             # The first run compiles and allocates.
             temper()
-            while (took := seconds_of(temper)) <= seconds / 50 and steps < most:
+            took = seconds_of(temper)
+            while took <= seconds / 50 and steps < most:
                 steps = min(4 * steps, most)
-        self._of_a_chain_step = took / steps
+                took = seconds_of(temper)
+        self._chain_step_seconds = took / steps
         return max(fewest, min(most, int(seconds / took * steps)))
 
     @contextmanager
     def _pilot(self) -> Iterator[None]:
         """Give pilot runs, which only measure time, a separate source of random numbers."""
-        kept = self._generator
-        self._generator = seeded_generator(0, self._generator.device)
+        generator = self._generator
+        self._generator = seeded_generator(0, generator.device)
         try:
             yield
         finally:
-            self._generator = kept
+            self._generator = generator
 
     def usual_tempering_steps(self, largest: int) -> int:
-        """Parallel tempering's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
+        """Chain-steps of parallel tempering for runs up to this K: half those of AIS and RAISE."""
         return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], self._steps_of_runs(largest) // 2))
 
     def run_up_to(
         self, largest: int, tempering_steps: int, progress: bool | None = None
     ) -> FinishedRuns:
-        """Run everything once, and then more of what is in doubt, up to this K; Ctrl-C ends the series and gives what is finished."""
+        """Run everything once, and then more of what is in doubt, up to this K.
+
+        Ctrl-C ends the series and gives what is finished.
+        """
         finished = FinishedRuns(interrupted=True)
         total = self._steps_of_runs(largest) + round((1 + MODES_WORK) * tempering_steps)
         with step_bar(total, "Tempering, AIS and RAISE", progress) as bar:
             try:
-                for part in self._series(largest, tempering_steps, bar):
-                    finished = part
+                for stage in self._series(largest, tempering_steps, bar):
+                    finished = stage
             except KeyboardInterrupt:
                 if not finished.runs:
                     raise
@@ -199,7 +216,10 @@ class AnnealingRuns:
     def from_strongest_modes(
         self, tempering: TemperingEstimate, progress: bool | None = None
     ) -> list[TemperingEstimate]:
-        """Parallel tempering from the two strongest phases of the model, together as long as this run of it, which may know both."""
+        """Parallel tempering from the two strongest phases of the model.
+
+        Both together are as long as `tempering`, a run that may know both phases.
+        """
         search = ModeSearch(self._annealed, tempering.samples)
         starts = [explored(self._annealed, mode, self._generator) for mode in search.phases()]
         steps = max(TEMPERING_STEPS[0], tempering.chain_steps // 2)
@@ -212,18 +232,23 @@ class AnnealingRuns:
 
     def _series(self, largest: int, tempering_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
         """What is finished, after each part."""
-        begin, middle = (largest // part for part in FRACTIONS[:2])
+        begin = largest // FRACTIONS[0]
+        middle = largest // FRACTIONS[1]
         bar.set_postfix(K=begin)
         with before_estimate(
-            f"waiting for the first and shortest run of AIS and RAISE, with {begin:,} of {largest:,} steps"
+            "waiting for the first and shortest run of AIS and RAISE, with "
+            f"{begin:,} of {largest:,} steps"
         ):
             first = self._run(begin, bar.update)
-        yield (found := FinishedRuns((first,), interrupted=True))
+        finished = FinishedRuns((first,), interrupted=True)
+        yield finished
         bar.set_postfix(K="tempering")
         tempering = self._temper(self._path, tempering_steps, bar.update)
-        yield (found := replace(found, tempering=tempering.estimate))
+        finished = replace(finished, tempering=tempering.estimate)
+        yield finished
         bar.set_postfix(K=middle)
-        yield (found := replace(found, runs=(*found.runs, self._run(middle, bar.update))))
+        finished = replace(finished, runs=(*finished.runs, self._run(middle, bar.update)))
+        yield finished
         bar.set_postfix(K="modes")
         search = ModeSearch(self._annealed, tempering.estimate.samples)
         short = max(TEMPERING_STEPS[0], round(MODES_WORK * tempering_steps / 2))
@@ -233,20 +258,22 @@ class AnnealingRuns:
             run = self._temper(path, short, bar.update, check=False)
             return replace(run, promised=mode.promised)
 
-        of_model = search.of_model()
-        modes = [temper_from(mode) for mode in of_model]
-        yield (found := replace(found, mode_checks=self._compare(tempering, modes)))
+        model_optima = search.of_model()
+        modes = [temper_from(mode) for mode in model_optima]
+        finished = replace(finished, mode_checks=self._compare(tempering, modes))
+        yield finished
         bar.set_postfix(K="images")
-        hard = self._hardly_reached(found.runs[-1], tempering.estimate)
-        of_images = search.of_images(self._units_of_images(), hard, of_model)
-        image_modes = [temper_from(mode) for mode in of_images]
+        hard = self._hardly_reached(finished.runs[-1], tempering.estimate)
+        image_optima = search.of_images(self._image_units(), hard, model_optima)
+        image_modes = [temper_from(mode) for mode in image_optima]
         # Its copy of the model would stay beside those that the next runs make.
         del search
-        yield (found := replace(found, image_checks=self._compare(tempering, image_modes)))
+        finished = replace(finished, image_checks=self._compare(tempering, image_modes))
+        yield finished
         left = (_LEFT - MODES_WORK / 2 * len(image_modes)) * tempering_steps
         portion = _PORTION * tempering_steps
         while left >= portion:
-            doubtful = self._doubtful(found, tempering, [*modes, *image_modes])
+            doubtful = self._most_doubtful(finished, tempering, [*modes, *image_modes])
             if doubtful is None:
                 break
             # If parallel tempering were looked at after each portion, it would end when its
@@ -255,22 +282,24 @@ class AnnealingRuns:
             bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
             self._extend(doubtful, longer, bar.update)
             left -= longer
-            found = replace(
-                found,
+            finished = replace(
+                finished,
                 tempering=tempering.estimate,
                 mode_checks=self._compare(tempering, modes),
                 image_checks=self._compare(tempering, image_modes),
             )
-            yield found
+            yield finished
         last = int(left / (_LEFT * tempering_steps) * largest)
         if last > middle:
             bar.set_postfix(K=last)
-            yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
-        yield replace(found, interrupted=False)
+            finished = replace(finished, runs=(*finished.runs, self._run(last, bar.update)))
+            yield finished
+        yield replace(finished, interrupted=False)
 
     def _path_from(self, visible_bias: Tensor) -> AnnealingPath[Any]:
-        """The path of the annealed model from another start, which shares what was prepared of the weights, unless the path is a user's own."""
+        """The path of the annealed model from another start."""
         path = self._annealed_path
+        # A path of the library shares what was prepared of the weights; a user's own may not.
         if type(path) is BaseRatePath:
             return path.restarted(visible_bias)
         return path_to(self._annealed, visible_bias)
@@ -282,27 +311,29 @@ class AnnealingRuns:
             return torch.empty(0, self._annealed.num_visible, device=self._model.device)
         return self._units_of(self._test[run.chosen[lacking.affected.to(run.chosen.device)]])
 
-    def _units_of_images(self) -> Tensor:
+    def _image_units(self) -> Tensor:
         """Some test and training images, as units of the annealed model."""
-        of_test = self._units_of(evenly_spread(self._test, SOME_IMAGES))
-        return of_test if self._train_units is None else torch.cat([of_test, self._train_units])
+        test_units = self._units_of(evenly_spread(self._test, SOME_IMAGES))
+        if self._train_units is None:
+            return test_units
+        return torch.cat([test_units, self._train_units])
 
     def _units_of(self, rows: Tensor) -> Tensor:
         # A separate source of random numbers, so that the look alone changes no draws.
         generator = seeded_generator(0, self._model.device)
         return self._model.annealed_units(rows.to(self._model.device), generator)
 
-    def _doubtful(
-        self, found: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
+    def _most_doubtful(
+        self, finished: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
     ) -> _Tempering | None:
-        """Parallel tempering that should be longer, if one should: none where nothing would settle a doubt."""
-        parts = [doubt.part for doubt in find_doubts(found)]
+        """The run of parallel tempering that should be longer, if that could settle a doubt."""
+        parts = [doubt.part for doubt in find_doubts(finished)]
         if Part.NOTHING in parts:
             return None
         if Part.TEMPERING in parts:
             return tempering
         if Part.MODES in parts:
-            return max(zip(found.checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
+            return max(zip(finished.checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
         return None
 
     def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:
@@ -334,14 +365,14 @@ class AnnealingRuns:
         tempering.estimate = finish(tempering.run, on_step, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
-        """AIS and RAISE with `num_steps` intermediate distributions, and the bracket that they make."""
+        """AIS and RAISE with so many intermediate distributions, and the bracket that they make."""
         began = time.perf_counter()
         above, below, chosen = self._anneal(num_steps, on_step)
         # As numbers of the model's type, the states of all runs would take more than a model with
         # few hidden units.
         above = replace(above, final_states=above.final_states.to(torch.uint8))
-        result = bracket(self.log_unnormalized, chosen, above, below, self._weights)
-        return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)
+        ends = bracket(self.log_unnormalized, chosen, above, below, self._weights)
+        return AnnealingRun(num_steps, above, ends, time.perf_counter() - began, chosen)
 
     def _anneal(
         self, num_steps: int, on_step: Callable[[int], object], check: bool = True
@@ -373,9 +404,10 @@ class AnnealingRuns:
     def _seconds_of_checks(self) -> float:
         """Seconds that a run takes beyond its steps."""
         took = seconds_of(lambda: self._anneal(_PILOT_STEPS, lambda _: None))
-        return max(0.0, took - _PILOT_STEPS * self._of_a_step)
+        return max(0.0, took - _PILOT_STEPS * self._step_seconds)
 
     def _choose(self) -> Tensor:
+        """The numbers of the test images that RAISE is run for."""
         order = torch.randperm(
             len(self._test), generator=self._generator, device=self._generator.device
         )

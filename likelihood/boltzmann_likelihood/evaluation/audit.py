@@ -1,6 +1,4 @@
-"""Can the ln Z that another program printed be true?
-
-Proven bounds decide first, then the estimates.
+"""Can the ln Z that another program printed be true? Proven bounds decide first, then estimates.
 
 A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated value, the
 mean-field bound and sums over single hidden states (`paperlib.models.log_z_lower_bound`), the mass
@@ -30,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, given_effort, target_of
+from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, requested_effort, target_of
 from boltzmann_likelihood.evaluation.printed import Printed
 from boltzmann_likelihood.evaluation.result import CERTIFIED, Evaluation, Part
 from boltzmann_likelihood.evaluation.verdict import SMALL, log_z_with_modes
@@ -151,7 +149,7 @@ def audit(
     weights: ArrayLike | None = None,
     log_z_offset: float | None = None,
 ) -> Audit:
-    """Check a claimed ln Z, or a claimed average log-probability, against what can be proven and estimated.
+    """Check a claimed ln Z or average log-probability against what can be proven and estimated.
 
     Parameters
     ----------
@@ -209,9 +207,10 @@ def audit(
     model = model_of(model)
     if claimed_log_prob is not None and target.estimated:
         raise InputError(
-            f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
+            f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to "
+            "enumerate and itself an estimate"
         )
-    effort = given_effort(minutes, steps, tempering_steps)
+    effort = requested_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, model.device)
     [evaluation] = evaluate_alike([target], generator, effort, minutes, progress)
     if log_z_offset is None:
@@ -231,7 +230,9 @@ def audit_evaluation(
     tolerance: float = 0.1,
     log_z_offset: float | None = None,
 ) -> Audit:
-    """Check a claimed ln Z against an existing evaluation, so that several claims cost no more than one `audit`.
+    """Check a claimed ln Z against an existing evaluation.
+
+    Several claims then cost no more than one `audit`.
 
     Parameters
     ----------
@@ -255,9 +256,11 @@ def audit_evaluation(
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> images = torch.eye(3)
-    >>> found = evaluate(rbm, images)
-    >>> [str(audit_evaluation(rbm, images, found, claim).verdict) for claim in (3.47, 8.47)]
-    ['consistent', 'impossible']
+    >>> evaluation = evaluate(rbm, images)
+    >>> for claim in (3.47, 8.47):
+    ...     print(audit_evaluation(rbm, images, evaluation, claim).verdict)
+    consistent
+    impossible
     """
     model = model_of(model)
     if log_z_offset is None:
@@ -266,92 +269,100 @@ def audit_evaluation(
     log_z = found.known_log_z.value
     if not math.isfinite(log_z) or (images is not None and not math.isfinite(mean)):
         raise InputError(
-            f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
+            "model: expected one whose ln Z and ln p*(v) are finite, got "
+            f"ln Z = {log_z} and an average ln p*(v) of {mean}"
         )
     bounds = _bounds(model, images, found)
     low, high = _interval(found, bounds)
     shifted = tuple(
         Bound(bound.name, bound.low + log_z_offset, bound.high + log_z_offset) for bound in bounds
     )
-    interval = low + log_z_offset, high + log_z_offset
-    claim = claimed_log_z - log_z_offset
+    interval = (low + log_z_offset, high + log_z_offset)
     verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
+    claim = claimed_log_z - log_z_offset
     if mean - claim > tolerance + found.rounding and not found.unnormalized.draws:
         verdict = AuditVerdict.IMPOSSIBLE
-        reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
+        reason = (
+            f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most "
+            "0 for discrete data."
+        )
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
 
-def _mean(found: Evaluation) -> float:
-    return weighted_mean(found.log_unnormalized, found.weights).item()
+def _mean(evaluation: Evaluation) -> float:
+    """The average ln p*(v) of the test images."""
+    return weighted_mean(evaluation.log_unnormalized, evaluation.weights).item()
 
 
 def _bounds(
-    model: UnnormalizedModel, images: Tensor | None, found: Evaluation
+    model: UnnormalizedModel, images: Tensor | None, evaluation: Evaluation
 ) -> tuple[Bound, ...]:
-    off = found.rounding
-    if (exact := found.exact) is not None:
-        return (Bound("enumeration", exact.log_z - off, exact.log_z + off),)
-    best = found.runs[-1].ais
-    tempering = found.tempering
-    searched = [best.lower_bound, None if tempering is None else tempering.lower_bound]
-    proven = [
-        Bound(
-            "the search for hidden states of large mass",
-            max((low - off for low in searched if low is not None), default=-math.inf),
-        )
-    ]
-    if images is not None:
-        mass = _proven_log_p(model, images, found)
-        if mass is not None:
-            low = _mass(images, mass) - model.largest_rounding
-            proven.append(Bound("the mass of the test images", low))
-    certified = certified_lower_bound(best.log_weights, CERTIFIED) - off
+    """The proven bounds, of the model that was evaluated."""
+    rounding = evaluation.rounding
+    exact = evaluation.exact
+    if exact is not None:
+        return (Bound("enumeration", exact.log_z - rounding, exact.log_z + rounding),)
+    best = evaluation.runs[-1].ais
+    lows = [best.lower_bound]
+    if evaluation.tempering is not None:
+        lows.append(evaluation.tempering.lower_bound)
+    low = max((low - rounding for low in lows if low is not None), default=-math.inf)
+    bounds = [Bound("the search for hidden states of large mass", low)]
+    log_p = None if images is None else _proven_log_p(model, images, evaluation)
+    if images is not None and log_p is not None:
+        low = _log_mass(images, log_p) - model.largest_rounding
+        bounds.append(Bound("the mass of the test images", low))
+    low = certified_lower_bound(best.log_weights, CERTIFIED) - rounding
     name = f"AIS's weights, which fail once in {1 / (1 - CERTIFIED):,.0f} runs,"
-    return (*proven, Bound(name, certified))
+    bounds.append(Bound(name, low))
+    return tuple(bounds)
 
 
-def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor | None:
+def _proven_log_p(
+    model: UnnormalizedModel, images: Tensor, evaluation: Evaluation
+) -> Tensor | None:
     """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
     # What is proven is proven of the model itself, not of its numbers in float32.
     double = model.to(dtype=torch.float64)
-    if not found.unnormalized.draws:
-        if torch.float64 in (model.dtype, found.dtype):
-            return found.log_unnormalized
-        return double.exact_log_unnormalized(images)
-    return double.variational_bound(images) if model.bound_is_proven else None
+    if evaluation.unnormalized.draws:
+        return double.variational_bound(images) if model.bound_is_proven else None
+    if torch.float64 in (model.dtype, evaluation.dtype):
+        return evaluation.log_unnormalized
+    return double.exact_log_unnormalized(images)
 
 
-def _mass(images: Tensor, log_p: Tensor) -> float:
+def _log_mass(images: Tensor, log_p: Tensor) -> float:
     """ln of the sum of p*(v) over the distinct images."""
     _, first = np.unique(images.to(torch.uint8).numpy(), axis=0, return_index=True)
     return log_p[first].logsumexp(0).item()
 
 
-def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, float]:
+def _interval(evaluation: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, float]:
     """The interval for ln Z according to the estimates."""
-    if found.exact is not None:
-        return found.exact.log_z, found.exact.log_z
-    if not found.warnings:
-        low, high = found.log_z_interval(_SURE)
+    if evaluation.exact is not None:
+        return evaluation.exact.log_z, evaluation.exact.log_z
+    if not evaluation.warnings:
+        low, high = evaluation.log_z_interval(_SURE)
         return low - SMALL, high + SMALL
     low = max(bound.low for bound in bounds)
-    return low, max(_allowed(found), log_z_with_modes(found) + 2 * SMALL, low + 2 * SMALL)
+    allowed = _allowed(evaluation)
+    return low, max(allowed, log_z_with_modes(evaluation) + 2 * SMALL, low + 2 * SMALL)
 
 
-def _allowed(found: Evaluation) -> float:
+def _allowed(evaluation: Evaluation) -> float:
     """The largest ln Z that RAISE allows, plus half a nat."""
-    best = found.runs[-1]
+    best = evaluation.runs[-1]
     bracket = best.bracket
     gaps = bracket.vector_gaps
     weights = bracket.vector_weights
     largest_share = 1 / len(gaps) if weights is None else (weights.max() / weights.sum()).item()
     chance = -math.log(1 - _SURE) * largest_share
-    if found.unnormalized.draws:
-        # an estimated ln p*(v) is too low by an amount of which only the spread is known
-        chance = max(chance, 3 * bracket.lower.test_set_std_error) + found.unnormalized.missing
+    if evaluation.unnormalized.draws:
+        # An estimated ln p*(v) is too low by an amount of which only the spread is known.
+        spread = 3 * bracket.lower.test_set_std_error
+        chance = max(chance, spread) + evaluation.unnormalized.missing
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
-    doubts = found.judgement.doubts
+    doubts = evaluation.judgement.doubts
     if doubts and all(doubt.part == Part.ANNEALING for doubt in doubts):
         reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
         allowed = min(allowed, reached)
@@ -362,30 +373,30 @@ def _judge(
     claim: float,
     bounds: tuple[Bound, ...],
     interval: tuple[float, float],
-    found: Evaluation,
+    evaluation: Evaluation,
     tolerance: float,
 ) -> tuple[AuditVerdict, str]:
-    said = f"ln Z = {claim:.2f}"
+    """The verdict on a claimed ln Z, and the reason for it."""
+    statement = f"ln Z = {claim:.2f}"
     for bound in bounds:
         if claim < bound.low - tolerance:
-            return (
-                AuditVerdict.IMPOSSIBLE,
-                f"{said} is below {bound.low:.2f}, what {bound.name} proves.",
-            )
+            reason = f"{statement} is below {bound.low:.2f}, what {bound.name} proves."
+            return AuditVerdict.IMPOSSIBLE, reason
         if claim > bound.high + tolerance:
-            return (
-                AuditVerdict.IMPOSSIBLE,
-                f"{said} is above {bound.high:.2f}, what {bound.name} proves.",
-            )
-    if found.exact is not None:
-        return AuditVerdict.CONSISTENT, f"{said} is what enumeration gives."
+            reason = f"{statement} is above {bound.high:.2f}, what {bound.name} proves."
+            return AuditVerdict.IMPOSSIBLE, reason
+    if evaluation.exact is not None:
+        return AuditVerdict.CONSISTENT, f"{statement} is what enumeration gives."
     low, high = interval
     where = f"the interval {low:.2f} to {high:.2f} of what is estimated"
-    if found.warnings:
-        how = ", wide because the estimates are not to be trusted"
+    if evaluation.warnings:
+        width = "wide because the estimates are not to be trusted"
     else:
-        how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"
+        width = (
+            f"which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either "
+            "side"
+        )
     if low - tolerance <= claim <= high + tolerance:
-        return AuditVerdict.CONSISTENT, f"{said} lies in {where}{how}."
-    estimate = f"The estimate is {found.known_log_z.value:.2f}."
-    return AuditVerdict.NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
+        return AuditVerdict.CONSISTENT, f"{statement} lies in {where}, {width}."
+    estimate = f"The estimate is {evaluation.known_log_z.value:.2f}."
+    return AuditVerdict.NOT_SUPPORTED, f"{statement} lies outside {where}, {width}. {estimate}"

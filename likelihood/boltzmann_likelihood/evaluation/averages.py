@@ -8,12 +8,12 @@ Rows that are copies of one image, which would not agree by chance
 (`boltzmann_likelihood.evaluation.baselines.copies_among`), are one case: their deviations from the
 average add up before they are squared. Such a case counts as often as its heaviest row.
 
-An interval for other images needs enough of them, and none that decides alone. It was counted how
-often such intervals of 95 % hold the mean of all images: for normal and exponential
-log-probabilities, Student's with three degrees of freedom, log-normal ones of scale 0.5 and 1, and
-with 1, 2, 3, 5 or 10 % of the images 10, 20 or 40 standard deviations worse. With 1 % of such
-images, 100 show none of them in 37 of 100 sets, and nothing in these sets says so. Intervals for
-other images are therefore stated
+An interval for other images needs enough of them, and none that decides alone. How often such
+intervals of 95 % hold the mean of all images was counted for log-probabilities with these
+distributions: normal, exponential, Student's with three degrees of freedom, log-normal of scale 0.5
+and 1, and normal with 1, 2, 3, 5 or 10 % of the images 10, 20 or 40 standard deviations worse. With
+1 % of such images, 37 of 100 sets of 100 images have none of them, and nothing in these sets says
+so. Intervals for other images are therefore stated
 
 - from `FEWEST` = 300 independent images on, and
 - where no image makes up more than half of the sum of squared deviations.
@@ -52,20 +52,28 @@ UNKNOWN = (-math.inf, math.inf)
 
 
 def as_weights(name: str, weights: object, count: int) -> Tensor:
-    """Weights of `count` rows, float64 [count]; raise unless they are finite, at least 0, and add up to 2 or more."""
-    found = as_float_tensor(name, weights, torch.float64).cpu()
-    if found.ndim != 1 or len(found) != count:
+    """Weights of `count` rows, float64 [count].
+
+    Raises
+    ------
+    InputError
+        Unless they are finite, at least 0, and add up to 2 or more.
+    """
+    values = as_float_tensor(name, weights, torch.float64).cpu()
+    if values.ndim != 1 or len(values) != count:
         raise InputError(
-            f"{name}: expected {count} numbers, one for each test row, got shape {list(found.shape)}"
+            f"{name}: expected {count} numbers, one for each test row, got shape "
+            f"{list(values.shape)}"
         )
-    require_finite(name, found)
-    if bool((found < 0).any()):
-        raise InputError(f"{name}: expected numbers of at least 0, got {found.min().item():g}")
-    if found.sum() < 2:
+    require_finite(name, values)
+    if bool((values < 0).any()):
+        raise InputError(f"{name}: expected numbers of at least 0, got {values.min().item():g}")
+    if values.sum() < 2:
         raise InputError(
-            f"{name}: expected a sum of at least 2, since it stands for the number of independent rows, got {found.sum().item():g}"
+            f"{name}: expected a sum of at least 2, since it stands for the number of independent "
+            f"rows, got {values.sum().item():g}"
         )
-    return found
+    return values
 
 
 def total_weight(count: int, weights: Tensor | None) -> float:
@@ -121,12 +129,11 @@ def spread_of(values: Tensor, weights: Tensor | None, cases: Tensor | None = Non
     if cases is not None:
         return _spread_of_cases(values, weights, cases)
     squares = (values - weighted_mean(values, weights)).square()
+    single = squares
     if weights is not None:
         # A row of weight w stands for w rows, each with this deviation.
         single = weights.clamp(max=1) * squares
         squares = weights * squares
-    else:
-        single = squares
     return Spread(
         weighted_std_error(values, weights),
         total_weight(len(values), weights),
@@ -135,18 +142,21 @@ def spread_of(values: Tensor, weights: Tensor | None, cases: Tensor | None = Non
 
 
 def _spread_of_cases(values: Tensor, weights: Tensor | None, cases: Tensor) -> Spread:
-    """The spread of values [N] whose rows belong to cases [N]: each case counts as often as its heaviest row."""
+    """The spread of values [N] whose rows belong to cases [N].
+
+    Each case counts as often as its heaviest row.
+    """
     if weights is None:
         weights = torch.ones_like(values)
     number = int(cases.max()) + 1
-    off = values - weighted_mean(values, weights)
-    of_cases = torch.zeros(number, dtype=values.dtype).index_add(0, cases, weights * off)
+    row_deviations = weights * (values - weighted_mean(values, weights))
+    deviations = torch.zeros(number, dtype=values.dtype).index_add(0, cases, row_deviations)
     sums = torch.zeros(number, dtype=weights.dtype).index_add(0, cases, weights)
     heaviest = torch.zeros(number, dtype=weights.dtype)
     heaviest = heaviest.scatter_reduce(0, cases, weights, "amax")
     total = weights.sum().item()
     independent = total**2 / (sums.square() / heaviest).sum().item()
-    squares = of_cases.square() / heaviest
+    squares = deviations.square() / heaviest
     largest = _largest_share(squares / heaviest.clamp(min=1), squares)
     if independent <= 1:
         return Spread(math.inf, independent, largest)
@@ -161,7 +171,10 @@ def _largest_share(single: Tensor, squares: Tensor) -> float:
 
 
 class Shown(StrEnum):
-    """Whether a difference is shown by test images: for all images of this kind, for these images alone, or not."""
+    """Whether test images show a difference.
+
+    For all images of this kind, for these images alone, or not.
+    """
 
     YES = "yes"
     ON_THESE = "on these images"
@@ -212,7 +225,9 @@ class ImageAverage:
         """
         if _without_zero(self.sample_interval):
             return Shown.YES
-        return Shown.ON_THESE if _without_zero(self.interval) else Shown.NO
+        if _without_zero(self.interval):
+            return Shown.ON_THESE
+        return Shown.NO
 
 
 #: The average of no images.
@@ -241,14 +256,14 @@ def average_of(
     so many nats. `cases` [N] numbers the different images where some are copies.
     """
     spread = spread_of(log_unnormalized, weights, cases)
-    of_these = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())
-    of_all = of_these + Uncertain(0.0, spread.std_error, spread.degrees_of_freedom)
-    sample_interval = of_all.interval(LEVEL, too_high=too_high, too_low=too_low)
+    average = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())
+    sample_average = average + Uncertain(0.0, spread.std_error, spread.degrees_of_freedom)
+    sample_interval = sample_average.interval(LEVEL, too_high=too_high, too_low=too_low)
     return ImageAverage(
-        of_these.value,
-        of_these.interval(LEVEL, too_high=too_high, too_low=too_low),
-        UNKNOWN if spread.doubt else sample_interval,
-        spread.std_error,
-        sample_interval[1],
-        spread.doubt,
+        mean=average.value,
+        interval=average.interval(LEVEL, too_high=too_high, too_low=too_low),
+        sample_interval=UNKNOWN if spread.doubt else sample_interval,
+        image_std_error=spread.std_error,
+        highest=sample_interval[1],
+        doubt=spread.doubt,
     )

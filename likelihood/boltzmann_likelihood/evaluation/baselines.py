@@ -1,4 +1,4 @@
-"""The log-probability of the same images under independent units: the scale on which a log-probability is read.
+"""The log-probability of the same images under independent units: the scale to read it on.
 
 The uniform model gives every image the same probability. Independent pixels with the base rates of
 training images know how often each pixel is on and nothing else. If a model falls behind one of
@@ -28,7 +28,17 @@ _FAR = 5.0
 
 @dataclass(frozen=True)
 class Baselines:
-    """Average ln p(v) of the test images, in nats, if all images are equally probable, and of independent units with base rates of `source`."""
+    """Average ln p(v) of the test images under models without interactions, in nats.
+
+    Attributes
+    ----------
+    uniform : float
+        If all images are equally probable.
+    base_rates : float
+        If pixels are independent, with the base rates of the images named by `source`.
+    source : str
+        Which images these are, such as *training images*.
+    """
 
     uniform: float
     base_rates: float
@@ -38,36 +48,40 @@ class Baselines:
         """A sentence if the model falls behind a baseline by more than its errors explain."""
         # The errors of ln Z and of the sample of images together.
         reached = average.highest if math.isfinite(average.highest) else average.mean
+        independent = f"independent pixels with the base rates of the {self.source}"
+        values = {"the uniform model": self.uniform, independent: self.base_rates}
         behind = [
             f"{name} by {value - average.mean:.2f} nats"
-            for name, value in (
-                ("the uniform model", self.uniform),
-                (f"independent pixels with the base rates of the {self.source}", self.base_rates),
-            )
+            for name, value in values.items()
             if reached < value
-        ]  # fmt: skip
+        ]
         if not behind:
             return ()
-        return (
-            f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
-            "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
-            "trained on.",
+        remark = (
+            f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights "
+            "were read transposed, or the layers exchanged; 0 and 1 are exchanged, or pixels are "
+            "in another order; weights were divided by a temperature; the images are not of the "
+            "kind that it was trained on."
         )
+        return (remark,)
 
     def images_in_training(self, test: Tensor, train: Tensor | None) -> int:
-        """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
+        """How many test images [N, D] are training images [any, D] as well.
+
+        0 where small images would often agree by chance.
+        """
         # The expected number of training images that agree with a test image, if pixels were
         # independent.
         if train is None or self.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
             return 0
         # `isin` says the same; for 1.5 million images its peak is 90 MB higher.
-        known = np.sort(_hashes(train))
-        asked = _hashes(test)
-        nearest = np.searchsorted(known, asked).clip(max=len(known) - 1)
-        return int(np.count_nonzero(known[nearest] == asked))
+        train_hashes = np.sort(_hashes(train))
+        test_hashes = _hashes(test)
+        nearest = np.searchsorted(train_hashes, test_hashes).clip(max=len(train_hashes) - 1)
+        return int(np.count_nonzero(train_hashes[nearest] == test_hashes))
 
 
-#: Those of no images.
+#: The baselines of no images.
 NO_BASELINES = Baselines(math.nan, math.nan, "")
 
 
@@ -92,31 +106,46 @@ def baselines_of(
     train: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> Baselines:
-    """The baselines for test rows [N, D] with weights [N], with the base rates of training rows [any, D] if these are given."""
-    means = pixel_means(test, weights)
-    count = float(len(train)) if train is not None else total_weight(len(test), weights)
-    own = _off_and_on(means)
-    given = own if train is None else _off_and_on(pixel_means(train))
+    """The baselines for test rows [N, D] with weights [N].
+
+    Base rates are those of the training rows [any, D], if there are any.
+    """
+    test_rates = _off_and_on(pixel_means(test, weights))
+    if train is None:
+        count = total_weight(len(test), weights)
+        rates = test_rates
+        source = "test images"
+    else:
+        count = float(len(train))
+        rates = _off_and_on(pixel_means(train))
+        source = "training images"
     uniform = -test.shape[1] * math.log(2)
     # One imaginary image with each pixel on, and one with each off, smooth the rates.
-    base_rates = (own * ((count * given + 1) / (count + 2)).log()).sum()
-    of_train = train is not None
-    return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
+    base_rates = (test_rates * ((count * rates + 1) / (count + 2)).log()).sum()
+    return Baselines(uniform, base_rates.item(), source)
 
 
 def far_off(train: Tensor, test: Tensor, weights: Tensor | None = None) -> tuple[str, ...]:
-    """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly."""
-    own, given = (
-        _off_and_on(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
-        for rows, of_rows in ((test, weights), (train, None))
-    )
-    divergence = torch.xlogy(own, own / given).sum().item()
+    """A sentence if the training images' base rates are far from those of the test images [N, D].
+
+    The test images may have weights.
+    """
+    test_rates = _smoothed_rates(test, weights)
+    train_rates = _smoothed_rates(train, None)
+    divergence = torch.xlogy(test_rates, test_rates / train_rates).sum().item()
     if divergence <= _FAR:
         return ()
-    return (
-        f"The training images' base rates are far from the test images': {divergence:.0f} nats of divergence. Are these the "
-        "images that the model was trained on? Annealing may start in the wrong place.",
+    warning = (
+        f"The training images' base rates are far from the test images': {divergence:.0f} nats of "
+        "divergence. Are these the images that the model was trained on? Annealing may start in "
+        "the wrong place."
     )
+    return (warning,)
+
+
+def _smoothed_rates(rows: Tensor, weights: Tensor | None) -> Tensor:
+    """The probabilities [D, 2] of independent pixels with the base rates of these rows."""
+    return _off_and_on(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=weights)))
 
 
 def _off_and_on(rates: Tensor) -> Tensor:
@@ -125,7 +154,10 @@ def _off_and_on(rates: Tensor) -> Tensor:
 
 
 def _hashes(images: Tensor) -> npt.NDArray[np.int64]:
-    """64 bits for each image [N], the same for equal images; two others share theirs once in 2^64 pairs."""
+    """64 bits for each image [N], the same for equal images.
+
+    Two different images have the same once in 2^64 pairs.
+    """
     packed = (np.packbits(part.cpu().to(torch.bool).numpy(), axis=1) for part in blocks(images))
-    found = (hash(image.tobytes()) for part in packed for image in part)
-    return np.fromiter(found, np.int64, len(images))
+    hashes = (hash(image.tobytes()) for part in packed for image in part)
+    return np.fromiter(hashes, np.int64, len(images))

@@ -1,4 +1,4 @@
-"""Which of two models gives the test images the higher probability, and whether the difference could be chance.
+"""Which of two models gives test images the higher probability, and whether that could be chance.
 
 The papers' estimates of ln Z were made to answer this question. Both models see the same images, so
 the difference of their log-probabilities is taken image by image. Whatever makes an image
@@ -15,7 +15,7 @@ import torch
 from boltzmann_likelihood.evaluation.averages import ImageAverage, Shown, average_of
 from boltzmann_likelihood.evaluation.evaluation import (
     evaluate_alike,
-    given_effort,
+    requested_effort,
     seed_of,
     target_of,
 )
@@ -51,10 +51,10 @@ class Comparison(Printed):
     >>> from paperlib.models import RBM
     >>> first = RBM(torch.zeros(3, 2), [1.0, 1.0, -1.0], torch.zeros(2))
     >>> second = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
-    >>> found = compare(first, second, [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
-    >>> print(f"{found.difference.mean:.2f}", found.verdict)
+    >>> comparison = compare(first, second, [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
+    >>> print(f"{comparison.difference.mean:.2f}", comparison.verdict)
     0.81 first better on these images
-    >>> found
+    >>> comparison
     <Comparison: first better on these images, difference 0.81 nats>
     """
 
@@ -71,21 +71,33 @@ class Comparison(Printed):
 
     @property
     def verdict(self) -> str:
-        """`first better`, `second better`, either with `on these images`, `no difference shown`, `the models are the same`, or `not trusted`."""
+        """Which model is better, in words.
+
+        `first better` or `second better`, with `on these images` where it may be chance for others;
+        `no difference shown`, `the models are the same`, or `not trusted`.
+        """
         if self.same:
             return "the models are the same"
-        if self.first.warnings or self.second.warnings:
+        if self._distrusted:
             return "not trusted"
-        told = self.difference.told_from_zero
-        if told == Shown.NO:
+        shown = self.difference.told_from_zero
+        if shown == Shown.NO:
             return "no difference shown"
         better = f"{'first' if self.difference.mean > 0 else 'second'} better"
-        return better if told == Shown.YES else f"{better} {told}"
+        return better if shown == Shown.YES else f"{better} {shown}"
+
+    @property
+    def _distrusted(self) -> bool:
+        """Whether something speaks against either number."""
+        return bool(self.first.warnings or self.second.warnings)
 
     @property
     def wins(self) -> float | None:
-        """The weighted share of images to which the first model gives the higher probability; None where the verdict calls neither better."""
-        if "better" not in self.verdict:
+        """The weighted share of images to which the first model gives the higher probability.
+
+        None where the verdict calls neither better.
+        """
+        if self.same or self._distrusted or self.difference.told_from_zero == Shown.NO:
             return None
         log_ratio = self.first.log_unnormalized - self.second.log_unnormalized
         log_z_ratio = self.first.known_log_z.value - self.second.known_log_z.value
@@ -153,26 +165,25 @@ def compare(
             f"second: expected {one.num_visible} visible units, as many as the first model has, "
             f"got {other.num_visible}"
         )
-    effort = given_effort(minutes, steps, tempering_steps)
+    effort = requested_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, one.device)
     seed = seed_of(generator)
     same = _same(one, other)
     models = (first,) if same else (first, second)
     targets = [target_of(model, test, train, weights, effort=effort) for model in models]
+    evaluations = evaluate_alike(targets, generator, effort, minutes, progress)
     # Neither can be repeated on its own, since both draw from one generator.
-    found = [
-        replace(each, seed=None)
-        for each in evaluate_alike(targets, generator, effort, minutes, progress)
-    ]
-    found_a = found[0]
-    found_b = found[-1]
-    return Comparison(found_a, found_b, difference_of(found_a, found_b), seed, same)
+    evaluations = [replace(each, seed=None) for each in evaluations]
+    evaluation_a = evaluations[0]
+    evaluation_b = evaluations[-1]
+    difference = difference_of(evaluation_a, evaluation_b)
+    return Comparison(evaluation_a, evaluation_b, difference, seed, same)
 
 
 def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
-    """The average ln p(v) under the first model minus that under the second, image by image; zero for one and the same evaluation."""
+    """The average ln p(v) under the first model minus that under the second, image by image."""
     if a is b:
-        # It is zero for any images, however few these are.
+        # For one and the same evaluation it is zero, however few the images are.
         return ImageAverage(0.0, (0.0, 0.0), (0.0, 0.0), 0.0, 0.0)
     log_ratio = a.log_unnormalized - b.log_unnormalized
     log_z_ratio = a.known_log_z - b.known_log_z

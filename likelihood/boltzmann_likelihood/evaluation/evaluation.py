@@ -1,13 +1,21 @@
-"""The average test log-probability of a model: exact where possible, otherwise from parallel tempering within a budget.
+"""The average test log-probability of a model: exact where possible, otherwise estimated.
+
+`evaluate`, `audit`, `compare` and `evaluate_training` go through the same steps:
+
+1. `target_of` checks a model and its images, and decides in which type chains walk (`Target`).
+2. Where a layer is small, `enumerate_target` gives the exact value, and nothing else is needed.
+3. `find_start` computes ln p*(v) and finds where chains start (`Start`).
+4. `affordable` measures how much fits the time, unless steps are given. An `Effort` says how much
+   is run: the same steps and the same seed give the same numbers, on a machine of any speed.
+5. `estimate` runs, collects doubts, judges, and gives an `Evaluation`.
+
+`evaluate_alike` takes the steps after the first one, for one target or for several.
 
 The number and its interval come from parallel tempering. AIS from above, RAISE from below and
 parallel tempering from modes of the model and of images look for reasons to doubt it
 (`boltzmann_likelihood.evaluation.verdict`). After a first round the rest of the time goes where a
 doubt is (`boltzmann_likelihood.evaluation.annealing_runs`). Each doubt that is left becomes a
 warning, and a sentence says how much more time would settle them.
-
-An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same
-steps and the same seed give the same numbers, on a machine of any speed.
 
 A run in a given time stops early where a shorter one is trusted and its interval is narrow enough.
 Narrow intervals come from runs that have hardly seen a second phase of the model, so that stopping
@@ -92,11 +100,11 @@ if TYPE_CHECKING:
 EXACT_UNITS = 25
 # An interval of 95 % that is no wider, in nats, is narrow enough, if runs from modes agree with it.
 TOLERANCE = 0.01
-# What of the minutes is spent before the width of the interval is looked at; also how much longer
-# than it seems to need a run is made.
+# The share of the minutes that is spent before the width of the interval is looked at.
 _FIRST_SHARE = 1 / 16
+# By this factor the next run is longer than the width of the interval asks for.
 _MARGIN = 1.5
-# Of a run that takes so few seconds nothing needs to be said before it.
+# A run that takes no more seconds than this starts without a warning.
 _NO_WAIT = 5.0
 # Gibbs steps of the chains whose states stand in for test images.
 _STAND_IN_STEPS = 200
@@ -204,10 +212,10 @@ def evaluate(
     51.29 -44.36
     >>> print(result.word)  # all images are equally probable: worse than independent pixels
     open
-    >>> evaluate(rbm)
-    <Evaluation: RBM with 64 visible and 10 hidden units, no test images, ln Z = 51.29 nats, trusted>
+    >>> print(evaluate(rbm).summary)
+    RBM with 64 visible and 10 hidden units, no test images, ln Z = 51.29 nats, trusted
     """
-    effort = given_effort(minutes, steps, tempering_steps)
+    effort = requested_effort(minutes, steps, tempering_steps)
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
     target = target_of(
@@ -225,8 +233,13 @@ def evaluate(
     return evaluation
 
 
-def given_effort(minutes: float, steps: int | None, tempering_steps: int | None) -> Effort | None:
-    """The effort that was given in steps, with 0 steps of parallel tempering for the usual number; None if the minutes decide."""
+def requested_effort(
+    minutes: float, steps: int | None, tempering_steps: int | None
+) -> Effort | None:
+    """The effort in the steps that a user wants, or None if the minutes decide.
+
+    0 steps of parallel tempering stand for the usual number.
+    """
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
     if steps is None:
@@ -329,20 +342,19 @@ def target_of(
     if dtype != torch.float32:
         whole = whole.to(dtype=dtype)
     evaluated = whole if has_images else whole.annealed
-    cases = copies_among(rows) if has_images else None
     exact = exact and evaluated.enumerated_units <= EXACT_UNITS and evaluated.is_exact(len(rows))
     return Target(
-        whole,
-        evaluated,
-        rows,
-        weights,
-        train,
-        dtype,
-        exact,
-        uniform_start,
-        inputs,
-        has_images,
-        cases,
+        whole=whole,
+        model=evaluated,
+        rows=rows,
+        weights=weights,
+        train=train,
+        dtype=dtype,
+        exact=exact,
+        uniform_start=uniform_start,
+        inputs=inputs,
+        has_images=has_images,
+        cases=copies_among(rows) if has_images else None,
     )
 
 
@@ -373,7 +385,7 @@ def enumerate_target(target: Target) -> Evaluation:
         )
         mean = weighted_mean(log_p - log_z, target.weights).item()
     doubts = impossible(average)
-    return _evaluation(
+    return _assemble(
         target,
         average,
         unnormalized,
@@ -387,7 +399,7 @@ def enumerate_target(target: Target) -> Evaluation:
 
 @dataclass(frozen=True)
 class Start:
-    """A target from where its chains start.
+    """A target with the start of its chains: all that `estimate` needs beside an effort.
 
     Attributes
     ----------
@@ -423,14 +435,7 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
     model = target.model
     weights = target.weights
     seed = seed_of(generator)
-    if target.uniform_start:
-        bias = None
-    elif target.train is not None:
-        bias = start_bias(target.whole, target.train, generator, None)
-    elif target.has_images:
-        bias = start_bias(model, target.rows, generator, weights)
-    else:
-        bias = mean_field_bias(model.annealed)
+    bias = _visible_bias(target, generator)
     if not target.has_images:
         target = replace(target, rows=_stand_ins(model.annealed, bias, generator))
     rows = target.rows
@@ -444,15 +449,26 @@ def find_start(target: Target, generator: torch.Generator) -> Start:
     rounding = model.distance_to(walked)
     train_units = None
     if target.train is not None:
-        some = evenly_spread(target.train, SOME_IMAGES).to(model.device)
-        train_units = target.whole.annealed_units(some, seeded_generator(0, model.device))
+        train_images = evenly_spread(target.train, SOME_IMAGES).to(model.device)
+        train_units = target.whole.annealed_units(train_images, seeded_generator(0, model.device))
     runs = AnnealingRuns(walked, rows, log_p, bias, generator, weights, train_units)
     seconds = time.perf_counter() - began
     return Start(target, generator, seed, runs, hidden, rounding, seconds)
 
 
+def _visible_bias(target: Target, generator: torch.Generator) -> Tensor | None:
+    """The biases of the start, as for `path_to`: None is the uniform distribution."""
+    if target.uniform_start:
+        return None
+    if target.train is not None:
+        return start_bias(target.whole, target.train, generator, None)
+    if target.has_images:
+        return start_bias(target.model, target.rows, generator, target.weights)
+    return mean_field_bias(target.model.annealed)
+
+
 def _stand_ins(rbm: RBM, bias: Tensor | None, generator: torch.Generator) -> Tensor:
-    """Draws of a model that stand in for images, by Gibbs chains from a start with these biases."""
+    """Draws of a model that stand in for images, by Gibbs chains from this start."""
     if bias is None:
         bias = torch.zeros(rbm.num_visible)
     rates = torch.sigmoid(bias.to(rbm.device, rbm.dtype))
@@ -465,11 +481,11 @@ def _stand_ins(rbm: RBM, bias: Tensor | None, generator: torch.Generator) -> Ten
 @before_estimate("measuring in pilot runs how long a step takes, before any run that counts")
 def affordable(start: Start, minutes: float) -> Effort:
     """The effort that fits the time, found with pilot runs."""
-    # Less the time that ln p*(v) of a deep model has already taken.
+    # ln p*(v) of a deep model has already taken a part of the time.
     seconds = max(6 * minutes, 60 * minutes - start.seconds)
     tempering_steps = start.runs.affordable_tempering_steps(TEMPERING_SHARE * seconds)
-    of_tempering = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
-    rest = seconds - of_tempering
+    tempering_seconds = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
+    rest = seconds - tempering_seconds
     steps = start.runs.affordable_steps(rest)
     if start.hidden is not None and start.hidden.unsettled:
         steps = max(FEWEST_STEPS, int(rest / (rest / steps + start.hidden.seconds_per_step())))
@@ -477,13 +493,14 @@ def affordable(start: Start, minutes: float) -> Effort:
 
 
 def warn_if_too_short(minutes: float, seconds: float) -> None:
-    """Warn, before it begins, of a run that takes these seconds at least, where that is more than the minutes."""
+    """Warn, before it begins, of a run that takes these seconds at least: more than the minutes."""
     if seconds <= max(60 * minutes, _NO_WAIT):
         return
     needed = f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds"
     warnings.warn(
-        f"minutes: the shortest run takes about {needed} here, more than the {minutes:g} minutes that were asked for. It is run all the "
-        "same; Ctrl-C ends it with what is finished by then.",
+        f"minutes: the shortest run takes about {needed} here, more than the {minutes:g} minutes "
+        "that were asked for. It is run all the same; Ctrl-C ends it with what is finished by "
+        "then.",
         stacklevel=2,
     )
 
@@ -502,34 +519,25 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
             unnormalized = hidden.refine(effort.num_steps, progress)
         runs.log_unnormalized = unnormalized.values
     finished = runs.run_up_to(effort.num_steps, tempering_steps, progress)
-    others: tuple[str, ...] = ()
-    of_runs: tuple[str, ...] = ()
     average = NO_AVERAGE
+    run_warnings: tuple[str, ...] = ()
+    image_warnings: tuple[str, ...] = ()
     if target.has_images:
-        if target.train is not None:
-            others = far_off(target.train, target.rows, target.weights)
-        of_runs = find_warnings(finished, target.estimated)
         average = _average(target, finished, unnormalized)
-    lost = _lost_by_few_draws(target, unnormalized.values, start.generator)
+        run_warnings = find_warnings(finished, target.estimated)
+        if target.train is not None:
+            image_warnings = far_off(target.train, target.rows, target.weights)
+    raise_loss = _lost_by_few_draws(target, unnormalized.values, start.generator)
     doubts = impossible(average)
-    bound = None
-    bound_error = 0.0
+    bound: Uncertain | None = None
     if hidden is not None:
-        if target.model.bound_is_proven:
-            below = target.model.variational_bound(target.rows, start.generator)
-        else:
-            draws = cast("DBN", target.model).bound_draws(target.rows, start.generator)
-            below = draws.mean(1)
-            bound_error = _error_of_draws(draws, target.weights)
-        bound = weighted_mean(below - finished.known_log_z.value, target.weights).item()
-        # The draws of the bound are few, and can put it above the estimate by chance.
-        bound = min(bound, average.mean)
+        bound = _variational_bound(target, finished.known_log_z.value, start.generator)
         if finished.tempering is not None:
             doubts += hidden.doubts(finished.tempering.samples)
     remarks: tuple[str, ...] = ()
     if target.dtype == torch.float64:
         remarks = (float64_remark(target.model),)
-    return _evaluation(
+    return _assemble(
         target,
         average,
         unnormalized,
@@ -537,21 +545,34 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
         dtype=target.dtype,
         rounding=start.rounding + target.model.largest_rounding,
         start=_start_in_words(target),
-        judgement=judge(finished, of_runs, others, lost, doubts),
+        judgement=judge(finished, run_warnings, image_warnings, raise_loss, doubts),
         effort=replace(effort, tempering_steps=tempering_steps),
         seed=start.seed,
-        variational_bound=bound,
-        variational_bound_error=bound_error,
+        # The draws of the bound are few, and can put it above the estimate by chance.
+        variational_bound=None if bound is None else min(bound.value, average.mean),
+        variational_bound_error=0.0 if bound is None else bound.std_error,
         **vars(finished),
     )
 
 
+def _variational_bound(target: Target, log_z: float, generator: torch.Generator) -> Uncertain:
+    """The variational lower bound on the average ln p(v), with the error of its draws alone."""
+    if target.model.bound_is_proven:
+        bounds = target.model.variational_bound(target.rows, generator)
+        error = 0.0
+    else:
+        draws = cast("DBN", target.model).bound_draws(target.rows, generator)
+        bounds = draws.mean(1)
+        error = _error_of_draws(draws, target.weights)
+    return Uncertain(weighted_mean(bounds - log_z, target.weights).item(), error)
+
+
 def _error_of_draws(draws: Tensor, weights: Tensor | None) -> float:
     """Standard error of the average over rows of the mean of their draws [N, draws]."""
-    of_rows = draws.var(1) / draws.shape[1]
+    variances = draws.var(1) / draws.shape[1]
     if weights is None:
-        weights = torch.ones_like(of_rows)
-    return math.sqrt((weights.square() @ of_rows).item()) / weights.sum().item()
+        weights = torch.ones_like(variances)
+    return math.sqrt((weights.square() @ variances).item()) / weights.sum().item()
 
 
 def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormalized) -> ImageAverage:
@@ -585,14 +606,14 @@ def _lost_by_few_draws(target: Target, log_p: Tensor, generator: torch.Generator
     return max(0.0, weighted_mean(log_p - few, target.weights).item())
 
 
-def _evaluation(
+def _assemble(
     target: Target,
     average: ImageAverage,
     unnormalized: LogUnnormalized,
     remarks: tuple[str, ...] = (),
     **results: Any,
 ) -> Evaluation:
-    """An evaluation with what is known in every case, and with its other results."""
+    """An evaluation from these results and from all that the target alone decides."""
     baselines = NO_BASELINES
     behind: tuple[str, ...] = ()
     known_images = 0
@@ -602,11 +623,11 @@ def _evaluation(
         known_images = baselines.images_in_training(target.rows, target.train)
     if target.cases is not None:
         different = int(target.cases.max()) + 1
-        remarks = (
+        copies = (
             f"Of the {len(target.rows):,} test images {different:,} are different. Copies are one "
-            "case, so that an interval for other images rests on the different ones.",
-            *remarks,
+            "case, so that an interval for other images rests on the different ones."
         )
+        remarks = (copies, *remarks)
     if not results["judgement"].has_interval:
         average = average.without_intervals
     return Evaluation(
@@ -635,7 +656,11 @@ def evaluate_alike(
     progress: bool | None,
     tolerance: float = TOLERANCE,
 ) -> list[Evaluation]:
-    """Evaluate all with one effort, by default as much as narrows their intervals to the tolerance and fits their share of the time."""
+    """Evaluate all targets with one effort, in their order.
+
+    By default the effort is what narrows all intervals to the tolerance, and at most what fits each
+    target's share of the minutes.
+    """
     for target in targets:
         resolve_generator(generator, target.model.device)
     # In the same order, whether or not the effort depends on the clock.
@@ -646,45 +671,25 @@ def evaluate_alike(
         estimates = _estimate_in_time(starts, minutes, progress, tolerance)
     else:
         estimates = _estimate_all(starts, effort, progress)
-    by_enumeration = [enumerate_target(target) for target in targets if target.exact]
-    # In the order of the targets.
-    of_kind = {True: iter(by_enumeration), False: iter(estimates)}
-    return [next(of_kind[target.exact]) for target in targets]
+    remaining = iter(estimates)
+    return [enumerate_target(target) if target.exact else next(remaining) for target in targets]
 
 
 def _estimate_in_time(
     starts: Sequence[Start], minutes: float, progress: bool | None, tolerance: float
 ) -> list[Evaluation]:
     """Estimates with one effort, which narrows all intervals to the tolerance if it can."""
-    generator = starts[0].generator
-    share = _FIRST_SHARE if tolerance else 0.0
-    efforts = [affordable(start, (1 - share) * minutes / len(starts)) for start in starts]
+    first_share = _FIRST_SHARE if tolerance else 0.0
+    efforts = [affordable(start, (1 - first_share) * minutes / len(starts)) for start in starts]
     warn_if_too_short(minutes, sum(start.runs.shortest_seconds for start in starts))
     steps = min(each.num_steps for each in efforts)
     effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
-    if part_of(effort, share) == effort:  # there is nothing shorter to begin with
-        share = 0.0
     shorter: list[Evaluation] = []
-    while 0 < share < 1 / 2:
-        state = generator.get_state()
-        shorter = _estimate_all(starts, part_of(effort, share), progress)
-        width = max(each.width for each in shorter)
-        settled = all(each.word == Verdict.TRUSTED for each in shorter)
-        narrow = settled and width <= tolerance
-        try:
-            confirmed = narrow and _confirmed(starts, shorter, progress)
-        except KeyboardInterrupt:
+    # A short run may be no shorter than this effort.
+    if tolerance and part_of(effort, first_share) != effort:
+        shorter, final = _estimate_to_tolerance(starts, effort, progress, tolerance)
+        if final:
             return shorter
-        if confirmed:
-            enough = replace(part_of(effort, share), tolerance=tolerance)
-            return [replace(each, effort=enough) for each in shorter]
-        if any(each.interrupted for each in shorter):
-            return shorter
-        # The same numbers as if nothing had been run before.
-        generator.set_state(state)
-        if narrow or not settled:
-            break
-        share *= _MARGIN * (width / tolerance) ** 2
     try:
         longest = _estimate_all(starts, effort, progress)
     except KeyboardInterrupt:
@@ -692,15 +697,52 @@ def _estimate_in_time(
             raise
         return shorter
     # Whoever stops it before parallel tempering has ended gets the estimates of the shorter run.
-    if shorter and any(each.source == "AIS" for each in longest):
+    if shorter and any(each.tempering is None for each in longest):
         return shorter
     return longest
+
+
+def _estimate_to_tolerance(
+    starts: Sequence[Start], effort: Effort, progress: bool | None, tolerance: float
+) -> tuple[list[Evaluation], bool]:
+    """Estimates with growing parts of an effort, up to a half of it, and whether they are final.
+
+    The last ones are final where they are trusted, narrow and confirmed, or were interrupted.
+    Otherwise the whole effort is needed, and the generator is as it was.
+    """
+    generator = starts[0].generator
+    estimates: list[Evaluation] = []
+    share = _FIRST_SHARE
+    while share < 1 / 2:
+        state = generator.get_state()
+        part = part_of(effort, share)
+        estimates = _estimate_all(starts, part, progress)
+        width = max(each.width for each in estimates)
+        settled = all(each.word == Verdict.TRUSTED for each in estimates)
+        narrow = settled and width <= tolerance
+        try:
+            confirmed = narrow and _confirmed(starts, estimates, progress)
+        except KeyboardInterrupt:
+            return estimates, True
+        if confirmed:
+            enough = replace(part, tolerance=tolerance)
+            return [replace(each, effort=enough) for each in estimates], True
+        if any(each.interrupted for each in estimates):
+            return estimates, True
+        # The same numbers as if nothing had been run before.
+        generator.set_state(state)
+        if narrow or not settled:
+            break
+        share *= _MARGIN * (width / tolerance) ** 2
+    return estimates, False
 
 
 def _confirmed(
     starts: Sequence[Start], evaluations: Sequence[Evaluation], progress: bool | None
 ) -> bool:
-    """Whether ln Z of runs of parallel tempering from the model's strongest modes is within the width of the interval.
+    """Whether runs of parallel tempering from the strongest modes give the same ln Z.
+
+    Each has to be within the width of the interval, for every evaluation.
 
     Where chains hardly change between two phases of a model, an interval is the narrower the less
     of the second phase a run has seen: to stop at narrow intervals selects the wrong ones. Runs
@@ -726,23 +768,25 @@ def _confirmed(
 def _estimate_all(
     starts: Sequence[Start], effort: Effort, progress: bool | None
 ) -> list[Evaluation]:
+    """Estimates with this effort; after an interruption, with the least effort for the others."""
     estimates: list[Evaluation] = []
     for start in starts:
-        estimates.append(estimate(start, effort, progress))
-        if estimates[-1].interrupted:
+        evaluation = estimate(start, effort, progress)
+        estimates.append(evaluation)
+        if evaluation.interrupted:
             # The others get what a report needs, since Ctrl-C is meant for all of them.
             effort = replace(effort, num_steps=FEWEST_STEPS, tempering_steps=TEMPERING_STEPS[0])
     return estimates
 
 
 def part_of(effort: Effort, share: float) -> Effort:
-    """A share of an effort, but no less than is needed; 0 steps of parallel tempering still stand for the usual number."""
+    """A share of an effort, but no less than is needed."""
+    num_steps = max(FEWEST_STEPS, int(share * effort.num_steps))
     tempering_steps = effort.tempering_steps
-    return replace(
-        effort,
-        num_steps=max(FEWEST_STEPS, int(share * effort.num_steps)),
-        tempering_steps=tempering_steps and max(TEMPERING_STEPS[0], int(share * tempering_steps)),
-    )
+    # 0 steps of parallel tempering still stand for the usual number.
+    if tempering_steps > 0:
+        tempering_steps = max(TEMPERING_STEPS[0], int(share * tempering_steps))
+    return replace(effort, num_steps=num_steps, tempering_steps=tempering_steps)
 
 
 def seed_of(generator: torch.Generator) -> int | None:

@@ -1,13 +1,14 @@
-"""ln p*(v) of a deep model: the logarithm of an average over drawn states, and by how much it errs low.
+"""ln p*(v) of a deep model: the logarithm of an average over draws, and by how much it errs low.
 
 Every image gets a hundred draws from the model's proposal. Draws can lack a part of the posterior
-that they never meet, and then more of them change nothing. So before all else hidden states are
-searched for (`boltzmann_likelihood.evaluation.hidden_states`) that explain images and are not
-drawn: in up to a hundred images, half of them at random and half those that the model explains
-worst. If an image gains more than the spread of its weights explains, a thorough search in twice
-as many follows. What it finds are starts of a search in all images, which are drawn anew, from the
-proposal and from around their best states together. Then the search begins again. If it still
-finds more at the end, the average is not believed.
+that they never meet, and then more of them change nothing. So a search comes first, for hidden
+states that explain images and are not drawn (`boltzmann_likelihood.evaluation.hidden_states`). A
+short search looks in up to a hundred images, half of them at random and half those that the model
+explains worst. If an image gains more than the spread of its weights explains, up to three thorough
+searches in twice as many images follow. After each search that finds something all images are drawn
+anew, from the proposal and from around their best states together; what the search found in some
+images is where the best states of the others are looked for. If the last search still finds more,
+the average is not believed.
 
 How much the average rises when the draws of some images are doubled says what they still lack, as
 long as it is little. Where it is not, the hidden states of up to a hundred images are annealed
@@ -61,25 +62,36 @@ _RISING = 0.1
 # How far the two ends may be apart for the model's own images, beyond what the spread of the
 # weights explains, in nats.
 _APART = 0.5
-#: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate still moves.
+#: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate
+#: still moves.
 FRACTIONS = (16, 4, 1)
 _PILOT_STEPS = 10
-# What an image gains is no chance beyond this, in nats.
+# An image that gains more nats than this does not do so by chance.
 _GAIN = 1.0
-# Searches at most once a short one has found something.
+# How many thorough searches may follow a short one that found something.
 _LOOKS = 3
 # The part of the images, those with the lowest ln p*(v), for which a search has more chains.
 _WORST = 0.1
-# Images whose states are tried in all others, and images at a time.
+# So many images have their states tried in all others.
 _SOURCES = 6
+# So many images are drawn at a time.
 _BLOCK = 50
 
 
 @dataclass(frozen=True)
 class _Search:
-    """How long a search is: images at random, as many that are explained worst, chains and steps.
+    """How long a search for hidden states is.
 
-    It is judged by so many draws of each image, around so many states.
+    Attributes
+    ----------
+    images : int
+        In how many images at random it looks, and in as many that are explained worst.
+    chains, chains_of_worst : int
+        Chains for each image, and in addition for those with the lowest ln p*(v).
+    steps : int
+        Steps of each chain, in each layer.
+    states, draws : int
+        What it finds is judged by so many draws of each image, around so many states.
     """
 
     images: int
@@ -90,12 +102,15 @@ class _Search:
     draws: int
 
 
-_SHORT = _Search(50, 2, 10, 12, 1, 20)
-_THOROUGH = _Search(100, 4, 20, 24, 3, 40)
+_SHORT = _Search(images=50, chains=2, chains_of_worst=10, steps=12, states=1, draws=20)
+_THOROUGH = _Search(images=100, chains=4, chains_of_worst=20, steps=24, states=3, draws=40)
 
 
 class HiddenLayers:
-    """ln p*(v) of test rows [N, D] with weights [N]; draws of its own, which leave `generator` as it is."""
+    """ln p*(v) of test rows [N, D] with weights [N].
+
+    Its draws are its own, and leave `generator` as it is.
+    """
 
     def __init__(
         self,
@@ -114,7 +129,7 @@ class HiddenLayers:
         )
         self._generator = seeded_generator(seed, generator.device)
         order = torch.randperm(len(rows), generator=self._generator, device=generator.device).cpu()
-        # Around these each image is drawn as well, once the proposal is known to miss some.
+        # Each image is drawn around these as well, once the proposal is known to miss some.
         self._states: States = []
         self._gain = self._look(order, seeded_generator(seed + 1, generator.device))
         self._chosen = order[:POSTERIOR_IMAGES]
@@ -122,11 +137,11 @@ class HiddenLayers:
 
     def refine(self, largest: int, progress: bool | None = None) -> LogUnnormalized:
         """Anneal in up to `largest` steps, if draws alone are not enough."""
-        for part in FRACTIONS if self.unsettled else ():
-            steps = max(1, largest // part)
-            self.estimate = self._annealed(steps, progress)
+        for part in FRACTIONS:
             if not self.unsettled:
                 break
+            steps = max(1, largest // part)
+            self.estimate = self._annealed(steps, progress)
         return self.estimate
 
     @property
@@ -135,7 +150,7 @@ class HiddenLayers:
         return self.estimate.rise > _SETTLED
 
     def seconds_per_step(self) -> float:
-        """Seconds that a step of annealing takes, for each of the steps that `refine` takes in the end."""
+        """Seconds that `refine` takes in all, for each of the largest number of its steps."""
         generator = seeded_generator(0, self._model.device)
         # The first pass allocates.
         self._log_weights(self._chosen, _CHAINS, 1, generator, False)
@@ -144,44 +159,45 @@ class HiddenLayers:
         return (time.perf_counter() - began) / _PILOT_STEPS * sum(1 / part for part in FRACTIONS)
 
     def doubts(self, units: Tensor) -> tuple[Doubt, ...]:
-        """What speaks against the estimate, given draws of the units of `model.annealed` [n, units]."""
-        found = []
+        """What speaks against the estimate, by draws of the model's annealed units [n, units]."""
+        doubts = []
         rise = self.estimate.rise
         if rise > _RISING:
             text = (
-                f"ln p*(v) still rises by {rise:.1f} nats when the draws of the hidden units are doubled: its average is too low by an unknown "
-                "amount."
+                f"ln p*(v) still rises by {rise:.1f} nats when the draws of the hidden units are "
+                "doubled: its average is too low by an unknown amount."
             )
-            found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN, rise / _RISING))
+            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN, rise / _RISING))
         if self._gain > _RISING:
             text = (
                 f"The last search for hidden states that explain the images but are not drawn has "
                 f"raised ln p*(v) by {self._gain:.1f} nats: there may be more of them, and its "
                 "average is too low by an unknown amount."
             )
-            found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
+            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
         apart = self._apart(units[:POSTERIOR_IMAGES])
         if apart > _APART:
             text = (
-                f"For images that the model itself has drawn, estimates of ln p*(v) from above and below are {apart:.1f} nats further apart than "
-                "the spread of the weights explains: the draws miss a part of the posterior."
+                "For images that the model itself has drawn, estimates of ln p*(v) from above and "
+                f"below are {apart:.1f} nats further apart than the spread of the weights "
+                "explains: the draws miss a part of the posterior."
             )
-            found.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
-        return tuple(found)
+            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
+        return tuple(doubts)
 
     def _look(self, order: Tensor, generator: torch.Generator) -> float:
         """Search for states that the proposal misses until there are none.
 
-        Gives by how much what the last search found has raised the average, in nats.
+        Returns the gain of the last search: by how much its states raised the average, in nats.
         """
         gain = 0.0
         for number, search in enumerate((_SHORT, *[_THOROUGH] * _LOOKS)):
-            index, at_random = self._looked_at(order, search.images)
-            states = self._searched(index, search, generator)
+            index, at_random = self._images_to_search(order, search.images)
+            states = self._search(index, search, generator)
             gains = self._gains(index, states, search, generator)
             gained = self._are_gains(gains[:at_random], index[:at_random]) or gains.max() > _GAIN
-            # After a short search that found something, one thorough search that does not is
-            # chance.
+            # The short search found something if another one follows. That the first thorough one
+            # then finds nothing is chance.
             if not gained and number != 1:
                 return 0.0
             before = self._log_p
@@ -191,38 +207,39 @@ class HiddenLayers:
             order = order.roll(-at_random)
         return gain
 
-    def _looked_at(self, order: Tensor, images: int) -> tuple[Tensor, int]:
-        """The images in which a search looks, and how many of them are the first at random.
+    def _images_to_search(self, order: Tensor, images: int) -> tuple[Tensor, int]:
+        """The images in which a search looks, and how many of them, the first, are random.
 
         The others are those that the model explains worst.
         """
         if len(order) <= 2 * images:
             return order, len(order)
         chosen = order[:images]
-        # Worse than independent pixels do, as well: images with many pixels on are all improbable.
-        for badness in (self._log_p, self._log_p - self._of_pixels):
-            others = badness.index_fill(0, chosen, math.inf)
+        # The worst by ln p*(v), and the worst compared with independent pixels: images with many
+        # pixels on are all improbable.
+        for score in (self._log_p, self._log_p - self._pixel_log_p):
+            others = score.index_fill(0, chosen, math.inf)
             chosen = torch.cat([chosen, others.argsort()[: images // 2]])
         return chosen, images
 
     @cached_property
-    def _of_pixels(self) -> Tensor:
+    def _pixel_log_p(self) -> Tensor:
         """ln p(v) of all images under independent pixels at their base rates, up to a constant."""
         bias = base_rate_bias(self._rows, weights=self._weights).float().cpu()
         return torch.cat([part.cpu().float() @ bias for part in self._rows.split(10_000)])
 
-    def _searched(self, index: Tensor, search: _Search, generator: torch.Generator) -> States:
-        """States of these images by a search, with more chains for those with the lowest ln p*(v)."""
+    def _search(self, index: Tensor, search: _Search, generator: torch.Generator) -> States:
+        """States of these images, found with more chains for those with the lowest ln p*(v)."""
         model = self._model
         steps = search.steps
-        states = search_anywhere(model, self._of(index), search.chains, steps, generator)
+        states = search_anywhere(model, self._rows_of(index), search.chains, steps, generator)
         worst = self._log_p[index].argsort()[: max(1, int(_WORST * len(index)))]
-        rows = self._of(index[worst])
+        rows = self._rows_of(index[worst])
         more = search_anywhere(model, rows, search.chains_of_worst, steps, generator)
         before = [layer[worst.to(layer.device)] for layer in states]
         best = best_of(model, rows, [before, more])
-        for layer, of_worst in zip(states, best, strict=True):
-            layer[worst.to(layer.device)] = of_worst
+        for layer, best_layer in zip(states, best, strict=True):
+            layer[worst.to(layer.device)] = best_layer
         return states
 
     def _gains(
@@ -249,27 +266,27 @@ class HiddenLayers:
     ) -> None:
         """Draw all images anew, also around states that explain them.
 
-        These are the best of what was found in these images, of what is near that, and of those
-        before. All images are drawn anew, whether they gain or not: to keep estimates that are by
-        chance high would make their average too high.
+        These states are the best of what was found in these images, of what is near that, and of
+        the states so far. All images are drawn anew, whether they gain or not: to keep estimates
+        that are by chance high would make their average too high.
         """
         device = states[0].device
         gaining = gains.argsort(descending=True)[: max(1, int((gains > _GAIN).sum()))]
-        some = torch.randperm(len(gaining), generator=generator, device=generator.device)
-        sources = gaining[some[:_SOURCES].cpu()].to(device)
-        nearby = [layer[sources, 0] for layer in states]
+        order = torch.randperm(len(gaining), generator=generator, device=generator.device)
+        sources = gaining[order[:_SOURCES].cpu()].to(device)
+        source_states = [layer[sources, 0] for layer in states]
         # An image that was not looked at gets the states of another one, which do no harm.
         place = torch.zeros(len(self._rows), dtype=torch.long)
         place[index] = torch.arange(len(index))
         blocks = []
         values = []
         for part in torch.arange(len(self._rows)).split(_BLOCK):
-            rows = self._of(part)
-            of_others = search_nearby(self._model, rows, nearby, generator)
-            several = [of_others, [layer[place[part].to(device)] for layer in states]]
+            rows = self._rows_of(part)
+            candidates = [search_nearby(self._model, rows, source_states, generator)]
+            candidates.append([layer[place[part].to(device)] for layer in states])
             if self._states:
-                several.append(self._known(part))
-            best = best_of(self._model, rows, several)
+                candidates.append(self._states_of(part))
+            best = best_of(self._model, rows, candidates)
             drawn = self._log_weights(part, POSTERIOR_DRAWS, 1, generator, False, best)
             # Bits take a fourth of the memory.
             blocks.append([layer.bool() for layer in best])
@@ -277,34 +294,36 @@ class HiddenLayers:
         self._states = [torch.cat(layers) for layers in zip(*blocks, strict=True)]
         self._log_p = torch.cat(values)
 
-    def _known(self, index: Tensor) -> States:
+    def _states_of(self, index: Tensor) -> States:
         """The states of these images, once there are any."""
         return [layer[index.to(layer.device)] for layer in self._states]
 
     def _drawn(self) -> LogUnnormalized:
         """The estimates as they are, and how much those of some images rise with more draws."""
         drawn = self._log_weights(self._chosen, POSTERIOR_DRAWS, 1, self._generator, False)
-        noise = ReverseEstimate(drawn).average(self._weights_of(self._chosen))
+        average = ReverseEstimate(drawn).average(self._weights_of(self._chosen))
+        error = average.shifted(-average.value)
         # All images are drawn, not only the chosen ones.
-        error = noise.shifted(-noise.value).scaled(math.sqrt(len(self._chosen) / len(self._rows)))
+        error = error.scaled(math.sqrt(len(self._chosen) / len(self._rows)))
         return LogUnnormalized(
             self._log_p, error, self._rise(drawn), POSTERIOR_DRAWS, gain=self._gain
         )
 
     def _annealed(self, steps: int, progress: bool | None) -> LogUnnormalized:
+        """The estimates from annealing; images that are not annealed gain as much on average."""
         log_weights = self._log_weights(self._chosen, _CHAINS, steps, self._generator, progress)
         annealed = ReverseEstimate(log_weights)
         before = self._log_p[self._chosen]
-        of_chosen = self._weights_of(self._chosen)
-        found = control_variate_mean(
-            annealed, before, self._log_p, batch_weights=of_chosen, all_weights=self._weights
+        weights = self._weights_of(self._chosen)
+        average = control_variate_mean(
+            annealed, before, self._log_p, batch_weights=weights, all_weights=self._weights
         )
-        log_p = self._log_p + weighted_mean(annealed.log_prob - before, of_chosen)
+        log_p = self._log_p + weighted_mean(annealed.log_prob - before, weights)
         log_p[self._chosen] = annealed.log_prob
-        error = Uncertain(0.0, found.test_set_std_error, found.degrees_of_freedom)
+        error = Uncertain(0.0, average.test_set_std_error, average.degrees_of_freedom)
         return LogUnnormalized(log_p, error, self._rise(log_weights), _CHAINS, steps, self._gain)
 
-    def _of(self, index: Tensor) -> Tensor:
+    def _rows_of(self, index: Tensor) -> Tensor:
         return self._rows[index.to(self._rows.device)]
 
     def _weights_of(self, index: Tensor) -> Tensor | None:
@@ -324,10 +343,11 @@ class HiddenLayers:
         With one step they are those of single draws.
         """
         if states is None and self._states:
-            states = self._known(index)
-        return self._weights_from(self._of(index), chains, steps, generator, progress, states)
+            states = self._states_of(index)
+        rows = self._rows_of(index)
+        return self._row_log_weights(rows, chains, steps, generator, progress, states)
 
-    def _weights_from(
+    def _row_log_weights(
         self,
         rows: Tensor,
         chains: int,
@@ -336,6 +356,7 @@ class HiddenLayers:
         progress: bool | None,
         states: States | None,
     ) -> Tensor:
+        """The same for rows [n, D], from the proposal alone or also from around states."""
         proposal = None
         if states is not None:
             proposal = mixture_around(self._model, rows, states, chains, generator)
@@ -347,7 +368,7 @@ class HiddenLayers:
         return log_weights.view(-1, chains).cpu()
 
     def _rise(self, log_weights: Tensor) -> float:
-        """How much the average ln of the mean weight of the chosen images falls with half of the chains."""
+        """How much the average ln p*(v) of the chosen images falls with half of the chains."""
         halves = log_mean_exp(log_weights.unflatten(1, (2, -1))).mean(1)
         rises = log_mean_exp(log_weights) - halves
         return weighted_mean(rises, self._weights_of(self._chosen)).item()
@@ -355,8 +376,8 @@ class HiddenLayers:
     def _apart(self, units: Tensor) -> float:
         """By how much the two ends are apart for the model's own images, on average, in nats.
 
-        What the spread of the weights explains does not count. If that is too much for the
-        proposal alone, it is asked of the proposal together with what a search finds.
+        What the spread of the weights explains does not count. If the ends are too far apart for
+        the proposal alone, they are those of the proposal together with what a search finds.
         """
         generator = self._generator
         rows, hidden = self._model.completed(units.to(self._model.dtype), generator)
@@ -376,7 +397,7 @@ class HiddenLayers:
         estimate = self.estimate
         generator = self._generator
         steps = max(1, estimate.steps)
-        log_weights = self._weights_from(rows, estimate.draws, steps, generator, False, states)
+        log_weights = self._row_log_weights(rows, estimate.draws, steps, generator, False, states)
         proposal = None
         if states is not None:
             proposal = mixture_around(self._model, rows, states, 1, generator)

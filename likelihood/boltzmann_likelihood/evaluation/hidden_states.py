@@ -32,9 +32,9 @@ STATES = 3
 _STEPS_NEARBY = 4
 # In a step all units of a layer may be drawn anew, or half of them, down to one in eight.
 _HALVINGS = 4
-# Units whose odds are found together, by changing all of them, are one in so many. Odds beyond
-# the second number are not believed.
+# One unit in so many has its odds found together with others, by changing all of them at once.
 _BLOCKS = 8
+# Log-odds beyond this are not believed.
 _SUREST = 10.0
 
 #: Hidden layers [n, states, M_l] of n images.
@@ -56,7 +56,10 @@ def search_anywhere(
 def search_nearby(
     model: DBM | DBN, rows: Tensor, nearby: Sequence[Tensor], generator: torch.Generator
 ) -> States:
-    """The same from states [any, M_l] that explain other images."""
+    """States [n, STATES, M_l] that explain rows [n, D], found from states that explain others.
+
+    These are [any, M_l].
+    """
     hidden = [layer.repeat(len(rows), 1) for layer in nearby]
     return _search(model, rows, hidden, _STEPS_NEARBY, 0, generator)
 
@@ -69,7 +72,7 @@ def _search(
     hot: int,
     generator: torch.Generator,
 ) -> States:
-    """The best states on the way from these [n * chains, M_l], whose first steps are hot."""
+    """The best states on the way from these [n * chains, M_l]; so many first steps are hot."""
     chains = len(hidden[0]) // len(rows)
     proposal = model.proposal(rows.repeat_interleave(chains, 0))
     log_joint, slopes = _slopes(proposal, hidden)
@@ -79,16 +82,16 @@ def _search(
     for step, layer in product(range(steps), range(len(hidden))):
         beta = min(1.0, (step + 1) / (hot + 1))
         proposed = _drawn_anew(proposal, hidden, slopes, layer, beta, generator)
-        found, new_slopes = _slopes(proposal, proposed)
-        best = _where(found > highest, proposed, best)
-        highest = torch.maximum(found, highest)
-        uniform = torch.rand(found.shape, generator=generator, device=found.device)
-        accepted = uniform.log() < found - log_joint
+        new_log_joint, new_slopes = _slopes(proposal, proposed)
+        best = _where(new_log_joint > highest, proposed, best)
+        highest = torch.maximum(new_log_joint, highest)
+        uniform = torch.rand(new_log_joint.shape, generator=generator, device=new_log_joint.device)
+        accepted = uniform.log() < new_log_joint - log_joint
         if beta < 1:
             accepted = torch.ones_like(accepted)
         hidden = _where(accepted, proposed, hidden)
         slopes = _where(accepted, new_slopes, slopes)
-        log_joint = torch.where(accepted, found, log_joint)
+        log_joint = torch.where(accepted, new_log_joint, log_joint)
     return _best([layer.unflatten(0, (-1, chains)) for layer in best], highest.view(-1, chains))
 
 
@@ -147,7 +150,7 @@ def _drawn_anew(
     beta: float,
     generator: torch.Generator,
 ) -> list[Tensor]:
-    """The same with some units of one layer drawn from their odds, in each chain another part.
+    """Hidden states with some units of one layer drawn from their odds, in each chain another part.
 
     The slope along a unit is not its log-odds, since ln p* bends between 0 and 1: where the slope
     at either end points to the other one, a unit would never stay. The mean of both slopes nearly
@@ -156,9 +159,9 @@ def _drawn_anew(
     old = hidden[layer]
     new = bernoulli(torch.sigmoid(beta * slopes[layer]), generator)
     halvings = torch.randint(_HALVINGS, (len(old), 1), generator=generator, device=old.device)
-    some = torch.rand(old.shape, generator=generator, device=old.device) < 2.0**-halvings
+    redrawn = torch.rand(old.shape, generator=generator, device=old.device) < 2.0**-halvings
     proposed = list(hidden)
-    proposed[layer] = torch.where(some, new, old)
+    proposed[layer] = torch.where(redrawn, new, old)
     at_other_end = _slopes(proposal, proposed)[1][layer]
     again = bernoulli(torch.sigmoid(beta * (slopes[layer] + at_other_end) / 2), generator)
     proposed[layer] = torch.where(proposed[layer] != old, again, old)
@@ -182,7 +185,10 @@ def _slopes(proposal: Proposal, hidden: Sequence[Tensor]) -> tuple[Tensor, Seque
 def mixture_around(
     model: DBM | DBN, rows: Tensor, states: States, chains: int, generator: torch.Generator
 ) -> Mixture:
-    """The mixture of Q and of units around states [n, any, M_l] of rows [n, D], for so many chains each."""
+    """The mixture of Q and of units around states [n, any, M_l] of rows [n, D].
+
+    So many chains of each row can draw from it.
+    """
     count = states[0].shape[1]
     proposal = model.proposal(rows.repeat_interleave(count, 0))
     hidden = [layer.flatten(0, 1).to(model.dtype) for layer in states]
@@ -192,11 +198,11 @@ def mixture_around(
         order = torch.randperm(layer.shape[1], generator=generator, device=layer.device)
         block = order % _BLOCKS
         odds = slopes[number]
-        for each in range(min(_BLOCKS, len(block))):
+        for turn in range(min(_BLOCKS, len(block))):
             flipped = list(hidden)
-            flipped[number] = torch.where(block == each, 1 - layer, layer)
+            flipped[number] = torch.where(block == turn, 1 - layer, layer)
             at_other_end = _slopes(proposal, flipped)[1][number]
-            odds = torch.where(block == each, (slopes[number] + at_other_end) / 2, odds)
+            odds = torch.where(block == turn, (slopes[number] + at_other_end) / 2, odds)
         # Odds that contradict the state were found too coarsely, and say nothing.
         sign = 2 * layer - 1
         logits.append(sign * (sign * odds).clamp(0, _SUREST))
@@ -231,14 +237,14 @@ class Mixture(Proposal):
 
     def logits(self, layer: int, hidden: Sequence[Tensor]) -> Tensor:
         """Those of each chain's component, [chains, M_l]."""
-        of_q = self._q.logits(layer, hidden)
-        return torch.where(self._number[:, None] == 0, of_q, self._chosen[layer])
+        q_logits = self._q.logits(layer, hidden)
+        return torch.where(self._number[:, None] == 0, q_logits, self._chosen[layer])
 
     def log_joint(self, hidden: Sequence[Tensor]) -> Tensor:
         """ln p*(v, h), and ln of the share that each chain's component has of it, [chains]."""
-        of_each = self._log_each(hidden)
-        own = of_each.gather(0, self._number[None])[0]
-        return self._q.log_joint(hidden) + own - (of_each + self._log_shares).logsumexp(0)
+        log_probs = self._log_each(hidden)
+        chosen = log_probs.gather(0, self._number[None])[0]
+        return self._q.log_joint(hidden) + chosen - (log_probs + self._log_shares).logsumexp(0)
 
     def _choose(self) -> None:
         chain = torch.arange(len(self._number), device=self._number.device)
@@ -247,9 +253,9 @@ class Mixture(Proposal):
 
     def _log_each(self, hidden: Sequence[Tensor]) -> Tensor:
         """ln of the probability of hidden states in each component, [components, chains]."""
-        of_q = torch.stack(self._q.log_layers(hidden)).sum(0)
-        of_states = [
+        q_log_prob = torch.stack(self._q.log_layers(hidden)).sum(0)
+        layer_log_probs = [
             bernoulli_log_prob(layer, logits)
             for layer, logits in zip(hidden, self._logits, strict=True)
         ]
-        return torch.cat([of_q[None], torch.stack(of_states).sum(0)])
+        return torch.cat([q_log_prob[None], torch.stack(layer_log_probs).sum(0)])

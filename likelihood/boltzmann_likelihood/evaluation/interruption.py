@@ -1,4 +1,4 @@
-"""What was being done when Ctrl-C came before there was an estimate."""
+"""Which step Ctrl-C interrupted, where it came before there was an estimate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def before_estimate(step: str) -> Iterator[None]:
-    """Let a KeyboardInterrupt from within say in a note during which step it came.
+    """Name this step in a note of a KeyboardInterrupt that comes during it.
 
     Parameters
     ----------

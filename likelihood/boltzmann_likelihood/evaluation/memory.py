@@ -1,9 +1,9 @@
-"""How much memory an evaluation needs, said before it starts where that is more than half of what is free.
+"""How much memory an evaluation needs, and a warning where that is more than half of what is free.
 
 The estimate adds up what an evaluation holds and makes: the parameters as they were read, the
 weights prepared for products in both directions, one copy of them in float64 for the proven bound
 and the search for modes, the images, the states of the chains, and the parts in which large
-matrices are worked on. It is of a run on the CPU; of a GPU's memory nothing is said.
+matrices are worked on. It is for a run on the CPU, and says nothing about a GPU's memory.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from paperlib.models.unnormalized_model import UnnormalizedModel
 
 #: What `needed_bytes` adds up, in words, for whoever has too little.
 TERMS = (
-    "its images and 16 bytes for each of them, about five copies of the model in float32, the states of its chains, and 16 bytes for each "
-    "chain-step of parallel tempering"
+    "its images and 16 bytes for each of them, about five copies of the model in float32, the "
+    "states of its chains, and 16 bytes for each chain-step of parallel tempering"
 )
 # Python, torch, numba and what it has compiled.
 _PROGRAM = 350 * 2**20
 # For each weight: prepared in both directions, and once in float64.
-_OF_A_WEIGHT = 8 + 8
-# Chains that walk together, what each unit of theirs takes, and states that are kept of AIS and of
-# five runs of parallel tempering.
+_WEIGHT_BYTES = 8 + 8
+# Chains that walk together, and what each unit of theirs takes.
 _CHAINS = 100
-_OF_A_UNIT = 24
-_KEPT = 600 + 5 * 70 * 4
-_OF_AN_IMAGE = 16
-_OF_A_CHAIN_STEP = 16
+_UNIT_BYTES = 24
+# States that AIS and five runs of parallel tempering hold, in bytes for each unit.
+_STATE_BYTES = 600 + 5 * 70 * 4
+_IMAGE_BYTES = 16
+_CHAIN_STEP_BYTES = 16
 # Means of the visible units from which modes are looked for, and how many parts of them there are
 # at once.
 _MEANS = 514
 _PARTS = 2
-# Chain-steps of parallel tempering in all rounds, in units of those of the first, and where the
-# minutes decide.
+# Chain-steps of parallel tempering in all rounds, in units of those of the first.
 _ROUNDS = 2.6
+# Chain-steps of the first round where the minutes decide.
 _CHAIN_STEPS = 10_000_000
 _GIB = 2**30
 
 
 def needed_bytes(model: UnnormalizedModel, rows: Tensor, effort: Effort | None = None) -> int:
-    """About how many bytes an evaluation of a model on rows [N, D] takes at its peak, the program included.
+    """About how many bytes an evaluation on rows [N, D] takes at its peak, the program included.
 
     Examples
     --------
@@ -59,19 +59,22 @@ def needed_bytes(model: UnnormalizedModel, rows: Tensor, effort: Effort | None =
     """
     parameters = sum(tensor.numel() for tensor in model.tensors().values())
     size = next(iter(model.tensors().values())).element_size()
-    images = rows.numel() * rows.element_size() + _OF_AN_IMAGE * len(rows)
-    chains = model.num_units * (_CHAINS * _OF_A_UNIT + _KEPT)
+    images = rows.numel() * rows.element_size() + _IMAGE_BYTES * len(rows)
+    chains = model.num_units * (_CHAINS * _UNIT_BYTES + _STATE_BYTES)
     widest = max(model.num_visible, *model.hidden_layers)
     parts = _PARTS * min(PART_BYTES, 8 * _MEANS * widest)
     chain_steps = _CHAIN_STEPS
     if effort is not None and effort.tempering_steps:
         chain_steps = effort.tempering_steps
-    records = round(_ROUNDS * _OF_A_CHAIN_STEP * chain_steps)
-    return _PROGRAM + parameters * (size + _OF_A_WEIGHT) + images + chains + parts + records
+    records = round(_ROUNDS * _CHAIN_STEP_BYTES * chain_steps)
+    return _PROGRAM + parameters * (size + _WEIGHT_BYTES) + images + chains + parts + records
 
 
 def free_bytes() -> int | None:
-    """How many bytes a process can still allocate on this machine or in this container; None where the system does not say."""
+    """How many bytes a process can still allocate on this machine or in this container.
+
+    None where the system does not say.
+    """
     amounts = []
     try:
         meminfo = Path("/proc/meminfo").read_text()
@@ -91,7 +94,7 @@ def free_bytes() -> int | None:
 
 
 def warn_if_large(model: UnnormalizedModel, rows: Tensor, effort: Effort | None = None) -> None:
-    """Warn, before it starts, of an evaluation that needs more than half of the memory that is free."""
+    """Warn, before it starts, of an evaluation that needs more than half of the free memory."""
     free = free_bytes()
     if free is None or model.device.type != "cpu":
         return
@@ -99,6 +102,7 @@ def warn_if_large(model: UnnormalizedModel, rows: Tensor, effort: Effort | None 
     needed = needed_bytes(model, rows, effort) - _PROGRAM
     if needed > free / 2:
         warnings.warn(
-            f"memory: this run needs about {needed / _GIB:.1f} GiB more, and {free / _GIB:.1f} GiB are free: {TERMS}.",
+            f"memory: this run needs about {needed / _GIB:.1f} GiB more, and {free / _GIB:.1f} GiB "
+            f"are free: {TERMS}.",
             stacklevel=2,
         )

@@ -47,25 +47,24 @@ from paperlib.uncertain import Uncertain
 _CHAINS = 100
 _GIBBS_STEPS = 50
 _MET_STARTS = 64
-# Modes whose visible means differ by fewer pixels are the same, and so are those that differ by
-# less than this quantile of the distances between the modes of draws and the nearest other.
+# Modes whose visible means differ by no more pixels than this are the same. So are those that
+# differ by no more than this quantile of the distances of the draws' modes to their nearest others.
 _SAME = 1.0
 _USUAL = 0.75
 # Phases differ in more than this part of the pixels.
 _FAR = 0.05
 _SMALLEST = 1e-30
-# Units whose weights have at least this cosine point the same way; only units with large weights
-# can hold a mode.
+# Units whose weights have at least this cosine point the same way.
 _ALIKE = 0.5
+# Only units with large weights can hold a mode: so many are looked at.
 _MOST_UNITS = 256
 # Standard errors by which a mass exceeds another one for certain, and up to which it might.
 _SURELY = 3.0
 _PERHAPS = 2.0
 # Beyond this error of ln Z, e to its power is no longer of interest.
 _LARGEST_ERROR = 50.0
-# With fewer round trips or a warning, ln Z of a short run of parallel tempering from a mode may be
-# wrong by so many nats, whatever error it states, unless the first run knows at least this part of
-# the mode.
+# With fewer round trips or a warning, ln Z of a short run from a mode may be wrong by so many nats,
+# whatever error it states, unless the first run knows at least this part of the mode.
 _FEWEST_TRIPS = 50
 _UNSURE = 2.0
 _WELL_MET = 0.5
@@ -73,17 +72,28 @@ _WELL_MET = 0.5
 
 @dataclass(frozen=True)
 class ModeCheck:
-    """How many nats ln Z rises, at least and at most, if a mode has the mass that a run from it finds; and the part of that which was known."""
+    """What a run from a mode says about the first run, by the mass that each finds there.
+
+    Attributes
+    ----------
+    missed : float
+        How many nats ln Z rises if the mode has the mass that the run from it finds.
+    least, most : float
+        The same for a mass that is smaller by three standard errors, and larger by two.
+    met : float
+        The part of that mass which the first run knows.
+    less : float
+        By how many nats a long enough run from the mode finds less there, for certain.
+    promised : float
+        How many nats ln Z rises by this and the weaker modes that were not met, if bounds are
+        equally far below all masses.
+    """
 
     missed: float
-    # `missed` for a mass that is smaller by three standard errors, or larger by two.
     least: float
     most: float
     met: float = 1.0
-    # By how many nats a long enough run from the mode finds less there, for certain.
     less: float = 0.0
-    # How many nats ln Z rises by this and the weaker modes that were not met, if bounds are equally
-    # far below all masses.
     promised: float = 0.0
 
     @property
@@ -99,38 +109,52 @@ def check_mode(
     at_mode_path: BaseRatePath,
     promised: float = 0.0,
 ) -> ModeCheck:
-    """Compare two runs of parallel tempering for one model by the mass of the region that is more probable under the second one's start."""
+    """Compare two runs of parallel tempering by the mass of the region of the second one's mode.
+
+    It is the region that is more probable under the start of the second run, `at_mode`.
+    """
     # Masses are in units of the larger Z.
     unit = max(base.log_z, at_mode.log_z)
-    inside, inside_at_mode = (
-        at_mode_path.log_start(run.samples) > base_path.log_start(run.samples)
-        for run in (base, at_mode)
-    )
-    less = _mass(base, base.std_error, inside, unit)
-    more = _mass(at_mode, at_mode.std_error, inside_at_mode, unit)
-    met = 1.0 if less.value > 0 else 0.0
-    if more.value > 0:
-        met = less.value / more.value
+    base_inside = _nearer(at_mode_path, base_path, base.samples)
+    mode_inside = _nearer(at_mode_path, base_path, at_mode.samples)
+    base_mass = _mass(base, base.std_error, base_inside, unit)
+    mode_mass = _mass(at_mode, at_mode.std_error, mode_inside, unit)
+    met = 1.0 if base_mass.value > 0 else 0.0
+    if mode_mass.value > 0:
+        met = base_mass.value / mode_mass.value
     sure = at_mode.round_trips >= _FEWEST_TRIPS and not at_mode.warnings
     if met < _WELL_MET and not sure:
-        more = _mass(at_mode, max(at_mode.std_error, _UNSURE), inside_at_mode, unit)
-    gain = more - less
-    missed, least, most = (
-        _rise(base.log_z - unit, gain.value + number * gain.std_error)
-        for number in (0.0, -_SURELY, _PERHAPS)
+        mode_mass = _mass(at_mode, max(at_mode.std_error, _UNSURE), mode_inside, unit)
+    gain = mode_mass - base_mass
+
+    def rise(std_errors: float) -> float:
+        """By how much ln Z rises if the gain is larger by so many standard errors."""
+        return _rise(base.log_z - unit, gain.value + std_errors * gain.std_error)
+
+    finds_less = sure and mode_mass.value > 0 and gain.value + _SURELY * gain.std_error < 0
+    return ModeCheck(
+        missed=rise(0.0),
+        least=rise(-_SURELY),
+        most=rise(_PERHAPS),
+        met=met,
+        less=math.log(met) if finds_less else 0.0,
+        promised=promised,
     )
-    finds_less = sure and more.value > 0 and gain.value + _SURELY * gain.std_error < 0
-    return ModeCheck(missed, least, most, met, math.log(met) if finds_less else 0.0, promised)
+
+
+def _nearer(path: BaseRatePath, other: BaseRatePath, samples: Tensor) -> Tensor:
+    """Which of the samples [n, D] are more probable under this path's start than another's."""
+    return path.log_start(samples) > other.log_start(samples)
 
 
 def _mass(tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float) -> Uncertain:
     """The mass of a region according to a run with this error of ln Z, in units of e^unit."""
     inside = inside.double()[:, None].cpu()
     share = inside.mean().item()
-    (error, _) = mean_error(inside)
-    of_log_z = math.expm1(min(std_error, _LARGEST_ERROR))
+    (share_error, _) = mean_error(inside)
+    z_error = math.expm1(min(std_error, _LARGEST_ERROR))
     scale = math.exp(tempering.log_z - unit)
-    return Uncertain(scale * share, scale * math.hypot(share * of_log_z, error))
+    return Uncertain(scale * share, scale * math.hypot(share * z_error, share_error))
 
 
 def _rise(log_z: float, more: float) -> float:
@@ -147,10 +171,10 @@ class Optimum:
 
 
 class _Modes:
-    """Optima of mean field, by the means of the hidden units [n, M] of each group that was found together.
+    """Optima of mean field, from groups of means of the hidden units [n, M].
 
-    The means of the visible units are made of them part by part when they are needed, since for all
-    modes of a model with few hidden units they take more memory than the model.
+    The means of the visible units are made of these part by part when they are needed, since for
+    all modes of a model with few hidden units they take more memory than the model.
     """
 
     def __init__(self, model: RBM, *means: Tensor) -> None:
@@ -173,7 +197,10 @@ class _Modes:
         raise IndexError(place)
 
     def distances(self, others: _Modes | Tensor, power: float = 1.0) -> Tensor:
-        """Between the visible means of each mode and those of each of the others, or given ones [k, D]: by how many pixels they differ."""
+        """By how many pixels the visible means of each mode differ from each of the others.
+
+        The others are modes, or visible means [k, D].
+        """
         rows = []
         for visible in self._visible_parts():
             columns = [others] if isinstance(others, Tensor) else others._visible_parts()
@@ -190,7 +217,7 @@ class _Modes:
 
 
 class ModeSearch:
-    """Modes of an RBM where a run of parallel tempering, with these draws [N, D], may not have been.
+    """Modes of an RBM where a run of parallel tempering with draws [N, D] may not have been.
 
     The modes are optima of mean field. Two of them are the same if they differ by no more than
     those of two draws that are next to each other, so that near modes count where the draws lie in
@@ -200,14 +227,17 @@ class ModeSearch:
     def __init__(self, rbm: RBM, draws: Tensor) -> None:
         self._rbm = rbm
         self._model = in_double(rbm)
-        some = evenly_spread(draws, _MET_STARTS).to(rbm.device)
-        self._draws, self._bounds = self._optima(self._hidden_means(some))
+        starts = evenly_spread(draws, _MET_STARTS).to(rbm.device)
+        self._draws, self._bounds = self._optima(self._hidden_means(starts))
         between = self._draws.distances(self._draws).fill_diagonal_(torch.inf)
-        usual = between.amin(1).quantile(_USUAL).item() if len(some) > 1 else 0.0
+        usual = between.amin(1).quantile(_USUAL).item() if len(starts) > 1 else 0.0
         self._same = max(usual, _SAME)
 
     def of_model(self) -> list[Optimum]:
-        """The strongest mode and, if it is another, the strongest in which no draw is; or else the second phase."""
+        """The strongest mode and, if it is another, the strongest in which no draw is.
+
+        If there is no such other mode, the second phase takes its place.
+        """
         modes, bounds = self._everywhere
         unmet = modes.distances(self._draws).amin(1) > self._same
         best = int(bounds.argmax())
@@ -217,7 +247,7 @@ class ModeSearch:
         return [first, self._mode(_largest(bounds, unmet), modes, bounds, unmet)]
 
     def phases(self) -> list[Optimum]:
-        """The strongest mode, and the strongest that differs from it in many pixels, if there is one."""
+        """The strongest mode, and the strongest that differs from it in many pixels, if any."""
         modes, bounds = self._everywhere
         phases = [Optimum(modes.visible(int(bounds.argmax())))]
         distances = modes.distances(phases[0].visible[None])[:, 0]
@@ -245,15 +275,20 @@ class ModeSearch:
         if (unmet & other).any():
             strongest = _largest(bounds, unmet & other)
             modes.append(self._mode(strongest, all_modes, bounds, unmet))
-        asked = torch.zeros(len(all_modes), dtype=torch.bool, device=bounds.device)
-        asked[len(images) if len(hard) > 0 else 0 : len(states)] = True
-        counts = int(asked.sum()), len(self._draws)
-        of_images = self._shares(distances[:, asked])
-        of_draws = self._shares(from_draws)
-        excess = of_images - of_draws
-        joint = (counts[0] * of_images + counts[1] * of_draws) / sum(counts)
-        by_chance = (joint * (1 - joint) * (1 / counts[0] + 1 / counts[1])).sqrt()
-        other = self._others(all_modes, [*known, *modes]) & asked & (excess > _SURELY * by_chance)
+        # Hard images alone, if there are any, or all of them.
+        first = len(images) if len(hard) > 0 else 0
+        relevant = torch.zeros(len(all_modes), dtype=torch.bool, device=bounds.device)
+        relevant[first : len(states)] = True
+        image_count = int(relevant.sum())
+        draw_count = len(self._draws)
+        image_shares = self._shares(distances[:, relevant])
+        draw_shares = self._shares(from_draws)
+        excess = image_shares - draw_shares
+        joint = image_count * image_shares + draw_count * draw_shares
+        joint = joint / (image_count + draw_count)
+        by_chance = (joint * (1 - joint) * (1 / image_count + 1 / draw_count)).sqrt()
+        other = self._others(all_modes, [*known, *modes])
+        other = other & relevant & (excess > _SURELY * by_chance)
         if other.any():
             modes.append(self._mode(_largest(excess, other), all_modes, bounds, unmet))
         return modes
@@ -280,11 +315,9 @@ class ModeSearch:
         visible = modes.visible(place)
         if not unmet[place]:
             return Optimum(visible)
-        joint = [
-            bounds[some][far_apart(modes.apart[some][:, some], bounds[some])].logsumexp(0)
-            for some in (unmet & (bounds <= bounds[place]), ~unmet)
-        ]
-        return Optimum(visible, softplus(joint[0] - joint[1]).item())
+        weaker = _joint_bound(modes, bounds, unmet & (bounds <= bounds[place]))
+        met = _joint_bound(modes, bounds, ~unmet)
+        return Optimum(visible, softplus(weaker - met).item())
 
     def _others(self, modes: _Modes, known: Sequence[Optimum]) -> Tensor:
         """Which of the modes are none of the known ones."""
@@ -317,9 +350,15 @@ def evenly_spread(rows: Tensor, most: int) -> Tensor:
 
 
 def mode_starts(rbm: RBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
-    """Biases [D] of starts at the model's strongest mode and, if it is another, at the strongest in which no draw [N, D] is."""
+    """Biases [D] of starts at the modes of `ModeSearch.of_model` for these draws [N, D]."""
     search = ModeSearch(rbm, draws)
     return [explored(rbm, mode, generator) for mode in search.of_model()]
+
+
+def _joint_bound(modes: _Modes, bounds: Tensor, chosen: Tensor) -> Tensor:
+    """The bound on ln of the mass of the chosen modes together, of which near ones count once."""
+    chosen_bounds = bounds[chosen]
+    return chosen_bounds[far_apart(modes.apart[chosen][:, chosen], chosen_bounds)].logsumexp(0)
 
 
 def _largest(values: Tensor, among: Tensor) -> int:
@@ -328,15 +367,18 @@ def _largest(values: Tensor, among: Tensor) -> int:
 
 
 def _units_alike(model: RBM) -> Tensor:
-    """Hidden states from which to look for modes: a unit is on, and with it all units whose weights point the same way; [units, M]."""
+    """Hidden states [units, M] from which to look for modes.
+
+    In each, a unit is on, and with it all units whose weights point the same way.
+    """
     lengths = model.weights.norm(dim=0)
     sizes = lengths.clamp(min=_SMALLEST)
     strongest = lengths.argsort(descending=True, stable=True)[:_MOST_UNITS]
     directions = model.weights[:, strongest] / sizes[strongest]
     columns = small_parts(model.weights.T)
-    sizes_of_parts = sizes.split([len(each) for each in columns])
+    column_sizes = sizes.split([len(part) for part in columns])
     alike = [
-        directions.T @ (some.T / some_sizes) >= _ALIKE
-        for some, some_sizes in zip(columns, sizes_of_parts, strict=True)
+        directions.T @ (part.T / part_sizes) >= _ALIKE
+        for part, part_sizes in zip(columns, column_sizes, strict=True)
     ]
     return torch.cat(alike, 1).unique(dim=0).to(model.weights)

@@ -1,4 +1,8 @@
-"""An evaluation, and the likelihood along training, as pictures."""
+"""An evaluation, and the likelihood along training, as pictures.
+
+`plot` and `plot_training` return figures of matplotlib, and `save_picture` writes one. `LOOKS` says
+how every picture of the book shows an estimator.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,9 @@ if TYPE_CHECKING:
 
 _Drawn = TypeVar("_Drawn")
 
-#: How every picture shows an estimator: the keywords of matplotlib's lines. Triangles point to where the truth is on average: down from
-#: AIS, up from RAISE. All colours stand out on white, and those of AIS and RAISE on black as well; any two differ for colour-blind eyes.
+#: How every picture shows an estimator: the keywords of matplotlib's lines. Triangles point to
+#: where the truth is on average: down from AIS, up from RAISE. All colours stand out on white, and
+#: those of AIS and RAISE on black as well; any two differ for colour-blind eyes.
 LOOKS: dict[str, dict[str, Any]] = {
     "AIS": {"color": "#C25400", "linestyle": "-", "marker": "v"},
     "RAISE": {"color": "#0072B2", "linestyle": "--", "marker": "^"},
@@ -54,19 +59,21 @@ def require_matplotlib() -> None:
 
 
 def save_picture(draw: Callable[[_Drawn], Figure], drawn: _Drawn, file: Path) -> None:
-    """Write the picture that a function draws, in matplotlib's own style and not in that of the user's settings, which may need LaTeX."""
+    """Write the picture that a function draws, in matplotlib's default style."""
     require_matplotlib()
     from matplotlib import style
 
-    # Labels of the axes are made, in the style of that moment, when the file is written.
+    # The style of the user's settings may need LaTeX. Labels of the axes are made, in the style of
+    # that moment, when the file is written.
     with style.context("default", after_reset=True):
         draw(drawn).savefig(file)
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how parallel tempering went.
+    """A picture of an evaluation.
 
-    For an exact value, the picture shows instead how ln p(v) differs between the test images.
+    It shows the averages against K, the log-weights of the last AIS run, and how parallel tempering
+    went. For an exact value, it shows instead how ln p(v) differs between the test images.
 
     Raises
     ------
@@ -104,12 +111,14 @@ def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None
     shares = None if evaluation.weights is None else evaluation.weights.tolist()
     axes.hist(log_p, bins=30, weights=shares, color="0.75")
     axes.axvline(exact.test, label="average", **EXACT)
-    found = evaluation.baselines
-    of_rates = f"average under base rates of the {found.source}"
-    axes.axvline(found.base_rates, color=_PLAIN, linestyle="--", label=of_rates)
-    axes.axvline(found.uniform, color=_PLAIN, linestyle=":", label="uniform model")
-    counted = "test images" if shares is None else "weight of the test images"
-    axes.set(xlabel="ln p(v), nats", ylabel=counted)
+    baselines = evaluation.baselines
+    label = f"average under base rates of the {baselines.source}"
+    axes.axvline(baselines.base_rates, color=_PLAIN, linestyle="--", label=label)
+    axes.axvline(baselines.uniform, color=_PLAIN, linestyle=":", label="uniform model")
+    axes.set(
+        xlabel="ln p(v), nats",
+        ylabel="test images" if shares is None else "weight of the test images",
+    )
     axes.legend(fontsize="small")
 
 
@@ -121,30 +130,33 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
     steps = [run.num_steps for run in runs]
     upper = [run.bracket.upper for run in runs]
     lower = [run.bracket.lower for run in runs]
-    ends = [run.bracket.upper_interval for run in runs]
-    # The upper end of AIS's interval may be infinite; it is then not drawn.
-    reach = [
-        [mean - low for mean, (low, _) in zip(upper, ends, strict=True)],
-        [high - mean if math.isfinite(high) else 0.0 for mean, (_, high) in zip(upper, ends, strict=True)],
-    ]  # fmt: skip
+    below = []
+    above = []
+    for run in runs:
+        low, high = run.bracket.upper_interval
+        below.append(run.bracket.upper - low)
+        # The upper end of AIS's interval may be infinite; it is then not drawn.
+        above.append(high - run.bracket.upper if math.isfinite(high) else 0.0)
     means = [estimate.mean for estimate in lower]
     errors = [3 * estimate.test_set_std_error for estimate in lower]
-    for name, side, shift, values, ends_of in (
-        ("AIS", "high", 1 / 1.03, upper, reach),
+    for name, side, shift, values, bars in (
+        ("AIS", "high", 1 / 1.03, upper, [below, above]),
         ("RAISE", "low", 1.03, means, errors),
     ):
         places = [step * shift for step in steps]
         label = f"{name}, on average too {side} (3 standard errors)"
-        left.errorbar(places, values, ends_of, label=label, capsize=3, **LOOKS[name])
+        left.errorbar(places, values, bars, label=label, capsize=3, **LOOKS[name])
     tempering = evaluation.tempering
     if tempering is not None:
         # The average of ln p*(v) is the same for every estimate of ln Z.
-        of_images = upper[-1] + runs[-1].ais.log_z
+        mean_log_unnormalized = upper[-1] + runs[-1].ais.log_z
         look = {"color": LOOKS["parallel tempering"]["color"]}
-        low, high = (of_images - end for end in reversed(tempering.interval(LEVEL)))
+        log_z_low, log_z_high = tempering.interval(LEVEL)
+        low = mean_log_unnormalized - log_z_high
+        high = mean_log_unnormalized - log_z_low
         if math.isfinite(low) and evaluation.has_interval:
             left.axhspan(low, high, alpha=0.3, label="parallel tempering, 95 % interval", **look)
-        left.axhline(of_images - tempering.log_z, label="parallel tempering", **look)
+        left.axhline(mean_log_unnormalized - tempering.log_z, label="parallel tempering", **look)
     left.set(
         xscale="log",
         xlabel="intermediate distributions K",
@@ -163,13 +175,18 @@ def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
 
 
 def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate, has_interval: bool) -> None:
-    """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has equilibrated agrees early."""
+    """ln Z from growing parts of the run, forward from its beginning and backward from its end.
+
+    The two agree early in a run that has equilibrated.
+    """
     count = len(tempering.batch_means)
     # ten parts can still be told apart
     counts = range(count, 0, -math.ceil(count / 10))
-    # As if batches were independent. Without a round trip the error is unknown, and is not drawn.
-    errors = [tempering.std_error * math.sqrt(count / part) for part in counts]
-    shown = errors if math.isfinite(tempering.std_error) else None
+    # Without a round trip the error is unknown, and is not drawn.
+    errors = None
+    if math.isfinite(tempering.std_error):
+        # As if batches were independent.
+        errors = [tempering.std_error * math.sqrt(count / part) for part in counts]
     look = LOOKS["parallel tempering"]
     for label, means, shift, face in (
         ("forward, from the beginning", tempering.batch_means, -0.7, look["color"]),
@@ -177,8 +194,8 @@ def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate, has_interval: 
     ):
         places = [100 * part / count + shift for part in counts]
         values = [means[:part].mean().item() for part in counts]
-        drawn = look | {"capsize": 3, "markerfacecolor": face}
-        axes.errorbar(places, values, shown, label=f"{label} (1 standard error)", **drawn)
+        style = look | {"capsize": 3, "markerfacecolor": face}
+        axes.errorbar(places, values, errors, label=f"{label} (1 standard error)", **style)
     low, high = tempering.interval(LEVEL)
     if math.isfinite(low) and has_interval:
         axes.axhspan(low, high, color=look["color"], alpha=0.3, label="whole run, 95 % interval")
@@ -188,14 +205,14 @@ def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate, has_interval: 
 
 
 def _draw_swaps(axes: Axes, tempering: TemperingEstimate) -> None:
-    """How many swaps each link rejects: one that rejects nearly all keeps the chains on its sides apart."""
+    """The share of swaps that each link rejects; one with nearly all keeps its two sides apart."""
     links = len(tempering.rejection_rates)
     middles = [link + 0.5 for link in range(links)]
     color = LOOKS["parallel tempering"]["color"]
     axes.bar(middles, tempering.rejection_rates.tolist(), width=0.8, color=color)
     # Ten temperatures have room for their labels, and that of the target is one of them.
-    shown = range(links, -1, -math.ceil(links / 9))
-    axes.set_xticks(shown, [f"{tempering.betas[number].item():.2g}" for number in shown])
+    labelled = range(links, -1, -math.ceil(links / 9))
+    axes.set_xticks(labelled, [f"{tempering.betas[number].item():.2g}" for number in labelled])
     axes.set(
         ylim=(0, 1),
         xlabel=f"inverse temperature of the {links + 1} temperatures",
@@ -204,35 +221,33 @@ def _draw_swaps(axes: Axes, tempering: TemperingEstimate) -> None:
     )
 
 
-def plot_training(found: TrainingLikelihood) -> Figure:
+def plot_training(training: TrainingLikelihood) -> Figure:
     """The average against training, with its interval for these images, and the best checkpoint."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    places, label, logarithmic = _places([checkpoint.name for checkpoint in found.checkpoints])
-    averages = [checkpoint.average for checkpoint in found.checkpoints]
+    checkpoints = training.checkpoints
+    places, label, logarithmic = _places([checkpoint.name for checkpoint in checkpoints])
+    averages = [checkpoint.average for checkpoint in checkpoints]
     figure = Figure(figsize=(7, 3.8), layout="constrained")
     axes = figure.subplots()
-    # What is not trusted has no interval, and leaves a gap.
-    low, high = (
-        [end if math.isfinite(end) else math.nan for end in ends]
-        for ends in zip(*(average.interval for average in averages), strict=True)
-    )
+    lows = [_end_or_gap(average.interval[0]) for average in averages]
+    highs = [_end_or_gap(average.interval[1]) for average in averages]
     band = {"alpha": 0.25, "label": "95 % interval, these images"}
-    axes.fill_between(places, low, high, color=_PLAIN, **band)
+    axes.fill_between(places, lows, highs, color=_PLAIN, **band)
     means = [average.mean for average in averages]
     look: dict[str, Any] = {"markersize": 4, "color": _PLAIN}
     axes.plot(places, means, marker="o", label="average ln p(v)", **look)
     doubtful = [
         number
-        for number, checkpoint in enumerate(found.checkpoints)
+        for number, checkpoint in enumerate(checkpoints)
         if checkpoint.evaluation.word == Verdict.NOT_TRUSTED
     ]
     if doubtful:
         look["markerfacecolor"] = "white"
         axes.plot(places, means, "o", markevery=doubtful, label=Verdict.NOT_TRUSTED, **look)
-    best = f"best: {found.checkpoints[found.best].name}"
-    axes.plot(places, means, "k*", markevery=[found.best], markersize=12, label=best)
+    best = f"best: {checkpoints[training.best].name}"
+    axes.plot(places, means, "k*", markevery=[training.best], markersize=12, label=best)
     if logarithmic:
         axes.set_xscale("log")
     axes.set(xlabel=label, ylabel="average test log-probability, nats")
@@ -240,13 +255,21 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     return figure
 
 
+def _end_or_gap(end: float) -> float:
+    """An end of an interval; NaN, which leaves a gap, where it is not trusted and so infinite."""
+    return end if math.isfinite(end) else math.nan
+
+
 def _places(names: list[str]) -> tuple[list[float], str, bool]:
-    """Positions of the checkpoints on the axis: their own numbers, if each name has one and these increase."""
+    """Positions of the checkpoints, the label of their axis, and whether it is logarithmic.
+
+    They are the last numbers in the names, if each name has one and these increase.
+    """
     numbers = [re.findall(r"\d+", name) for name in names]
-    if all(numbers):
-        values = [float(found[-1]) for found in numbers]
-        if all(low < high for low, high in itertools.pairwise(values)):
-            wide = values[0] > 0 and values[-1] > 30 * values[0]
-            label = "update" if names[0].startswith("update_") else "number of the checkpoint"
-            return values, label, wide
-    return [float(number) for number in range(1, len(names) + 1)], "checkpoint", False
+    values = [float(parts[-1]) for parts in numbers if parts]
+    increasing = all(low < high for low, high in itertools.pairwise(values))
+    if len(values) < len(names) or not increasing:
+        return [float(number) for number in range(1, len(names) + 1)], "checkpoint", False
+    label = "update" if names[0].startswith("update_") else "number of the checkpoint"
+    wide = values[0] > 0 and values[-1] > 30 * values[0]
+    return values, label, wide

@@ -33,9 +33,9 @@ from paperlib.kernels.products import largest_size, rounding_errors
 from paperlib.memory import small_parts
 from paperlib.models.unnormalized_model import UnnormalizedModel
 
-# The largest effect of rounding that is put up with, in nats.
+# The largest effect of rounding that is tolerated, in nats.
 _LEAST_DIGIT = 0.05
-# How many nats a phase may collect from errors that do not cancel. The stored models of this book
+# How many nats a phase may collect from errors that do not cancel. The stored models of the book
 # collect 0.006 at most, and estimates correct for far more than this (`end_correction`).
 _MOST_COLLECTED = 0.2
 # Half the distance of neighbouring numbers in float32, relative to their size, and of 16-bit
@@ -59,8 +59,9 @@ def chain_dtype(model: UnnormalizedModel) -> torch.dtype:
         return torch.float32
     if not model.largest_rounding < _LEAST_DIGIT:
         raise InputError(
-            "model: expected weights and biases of which ln p*(v) has digits behind the point, got sums of up to "
-            f"{model.sum_of_parameters:.1g}; did the training diverge, or do biases come from the logarithm of zero?"
+            "model: expected weights and biases of which ln p*(v) has digits behind the point, got "
+            f"sums of up to {model.sum_of_parameters:.1g}; did the training diverge, or do biases "
+            "come from the logarithm of zero?"
         )
     return torch.float64
 
@@ -86,7 +87,7 @@ def _fits_float32(model: UnnormalizedModel) -> bool:
 
 
 def _effect_of_single_precision(model: UnnormalizedModel) -> float:
-    """The effect of rounding, in nats, where errors of 16-bit weights are independent and uniform."""
+    """The effect of rounding, in nats, if errors of 16-bit weights are independent and uniform."""
     largest = max(largest_size(tensor).item() for tensor in model.tensors().values())
     # Each parameter is rounded. Whatever is added to the largest of them is rounded like it, and
     # the errors of many sums cancel in part.
@@ -123,37 +124,39 @@ def collected_rounding(errors: Tensor, weights: Tensor) -> float:
     >>> collected_rounding(0.001 * signs, weights) < 0.1
     True
     """
-    squares_of_rows = []
-    squares_of_columns = errors.new_zeros(errors.shape[1])
-    squares = errors.new_zeros(())
+    row_squares = []
+    column_squares = errors.new_zeros(errors.shape[1])
+    weight_squares = errors.new_zeros(())
     aligned = errors.new_zeros(())
     sizes = errors.new_zeros(())
-    pairs_of_parts = zip(small_parts(errors), small_parts(weights), strict=True)
-    for some_errors, some_weights in pairs_of_parts:
-        some_weights = some_weights.to(errors)
-        squared = some_errors.square()
-        squares_of_rows.append(squared.sum(1))
-        squares_of_columns += squared.sum(0)
-        squares += some_weights.square().sum()
-        aligned += (some_errors * some_weights).sum()
-        sizes += some_weights.abs().sum()
-    of_rows = torch.cat(squares_of_rows).sqrt()
-    of_columns = squares_of_columns.sqrt()
+    for part, weight_part in zip(small_parts(errors), small_parts(weights), strict=True):
+        squares = part.square()
+        row_squares.append(squares.sum(1))
+        column_squares += squares.sum(0)
+        double = weight_part.to(errors)
+        weight_squares += double.square().sum()
+        aligned += (part * double).sum()
+        sizes += double.abs().sum()
+    row_norms = torch.cat(row_squares).sqrt()
+    column_norms = column_squares.sqrt()
     pairs = math.sqrt(errors.numel())
     most = errors.sum(1).abs().sum() + errors.sum(0).abs().sum()
     most += pairs * _largest_singular_value(errors)
     # The mean size of a normal number is sqrt(2 / pi), and no matrix of independent errors has a
     # noticeably larger singular value than the norms of its largest row and column together.
-    independent = math.sqrt(2 / math.pi) * (of_rows.sum() + of_columns.sum())
-    independent += pairs * (of_rows.max() + of_columns.max())
+    independent = math.sqrt(2 / math.pi) * (row_norms.sum() + column_norms.sum())
+    independent += pairs * (row_norms.max() + column_norms.max())
     # How much hotter or colder the rounded model is, times the most that weights add to an energy.
-    power = squares.clamp(min=torch.finfo(errors.dtype).tiny)
+    power = weight_squares.clamp(min=torch.finfo(errors.dtype).tiny)
     hotter = (aligned / power).abs() * sizes
     return ((most - independent).clamp(min=0) + hotter).item() / 4
 
 
 def _largest_singular_value(matrix: Tensor) -> Tensor:
-    """By power iteration with a few vectors: to some percent in noise, and to many digits where one stands out."""
+    """By power iteration with a few vectors.
+
+    It is right to some percent in noise, and to many digits where one singular value stands out.
+    """
     generator = torch.Generator().manual_seed(0)
     vectors = torch.randn(matrix.shape[1], _VECTORS, dtype=matrix.dtype, generator=generator)
     vectors = vectors.to(matrix.device)

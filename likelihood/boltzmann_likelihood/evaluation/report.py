@@ -1,4 +1,11 @@
-"""Results in words, for machines, and as one line to quote."""
+"""Results in words, for machines, and as one line to quote.
+
+Each kind of result has two functions here. `describe_evaluation`, `describe_audit`,
+`describe_comparison` and `describe_training` give lines for a terminal; `as_dict`,
+`audit_verdict`, `comparison_as_dict` and `training_as_dict` give what `--json` writes. `describe`
+is the first of these for any result, below a line that says where the model is from; `print` shows
+it. `quote` is the last line of an evaluation.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +24,7 @@ from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
 from boltzmann_likelihood.evaluation.compare import Comparison
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_IMAGES
 from boltzmann_likelihood.evaluation.printed import report_on
-from boltzmann_likelihood.evaluation.result import Effort, Evaluation, Verdict
+from boltzmann_likelihood.evaluation.result import AnnealingRun, Effort, Evaluation, Verdict
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood
 from boltzmann_likelihood.evaluation.verdict import rounded_up
 from boltzmann_likelihood.provenance import code_version, repository_state
@@ -32,8 +39,8 @@ _NO_IMAGES = (
     "No images were given: draws of the model stand in for them here and below, and modes that "
     "only images would show were not looked for."
 )
-# What of the JSON's `estimates` is about images.
-_OF_IMAGES = ("ais", "ais_interval_3_sigma", "raise", "raise_interval_95")
+# Fields of the JSON's `estimates` that are about images.
+_IMAGE_FIELDS = ("ais", "ais_interval_3_sigma", "raise", "raise_interval_95")
 
 
 def _verdict(evaluation: Evaluation) -> str:
@@ -45,8 +52,8 @@ def _verdict(evaluation: Evaluation) -> str:
     if evaluation.tempering is None:
         return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
     return (
-        f"trusted: parallel tempering made {round_trips(evaluation.tempering)} without a warning, and neither AIS nor "
-        "RAISE contradicts it"
+        f"trusted: parallel tempering made {round_trips(evaluation.tempering)} without a warning, "
+        "and neither AIS nor RAISE contradicts it"
     )
 
 
@@ -75,30 +82,27 @@ def describe(result: Evaluation | Audit | Comparison | TrainingLikelihood) -> st
     >>> from boltzmann_likelihood.evaluation import evaluate
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), [0, 2, -2], torch.zeros(2))
-    >>> for line in describe(evaluate(rbm, [[0, 1, 0], [1, 1, 0]])).splitlines()[:6]:
+    >>> for line in describe(evaluate(rbm, [[0, 1, 0], [1, 1, 0]])).splitlines()[:3]:
     ...     print(line)
     RBM with 3 visible and 2 hidden units, 2 test images; all numbers in nats.
     ln Z = 4.333, exact.
     Average test log-probability: -0.947 (standard error over images 0.000).
-      for other images of the kind: nothing can be said, since 2 images are too few for that, 300 are needed
-    For scale: uniform model -2.08, independent pixels with the base rates of the test images -1.27.
-    Verdict: trusted: every state of the smaller layer was enumerated, nothing is estimated.
     """
     return str(result)
 
 
-def origin_of(called: str, inputs: Inputs, *notes: str) -> str:
+def origin_of(title: str, inputs: Inputs, *notes: str) -> str:
     """Where a model is from, and what was changed on the way or not used; further notes follow."""
     notes = (*inputs.notes, *notes)
-    changed = f" ({'; '.join(notes)})" if notes else ""
-    return f"{called}: {inputs.origin}{changed}"
+    parenthesis = f" ({'; '.join(notes)})" if notes else ""
+    return f"{title}: {inputs.origin}{parenthesis}"
 
 
-def _with_origin(called: str, evaluation: Evaluation, report: str) -> str:
+def _with_origin(title: str, evaluation: Evaluation, report: str) -> str:
     """A report below the line that says where the model is from, if that is known."""
     inputs = evaluation.inputs
     if inputs.origin:
-        return f"{origin_of(called, inputs, *inputs.image_notes)}\n{report}"
+        return f"{origin_of(title, inputs, *inputs.image_notes)}\n{report}"
     return "\n".join([*inputs.image_notes, report])
 
 
@@ -128,44 +132,48 @@ def _(training: TrainingLikelihood) -> str:
 
 def describe_evaluation(evaluation: Evaluation) -> str:
     """An evaluation in words: at most 15 lines if it is trusted, and 20 otherwise."""
-    lines = _on_images(evaluation) if evaluation.has_images else _without_images(evaluation)
+    lines = _with_images(evaluation) if evaluation.has_images else _without_images(evaluation)
     lines.append(f"Verdict: {_verdict(evaluation)}.")
-    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or
-    # what to look at first.
-    behind = evaluation.remarks[: evaluation.worse_than_baseline]
-    warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
+    remarks = evaluation.remarks
+    warnings = evaluation.warnings
+    if evaluation.worse_than_baseline:
+        # The first remark says so. It is the verdict itself, or what to look at first.
+        if warnings:
+            warnings = (remarks[0], *warnings)
+        remarks = remarks[1:]
     lines += [f"  - {warning}" for warning in warnings[:_MOST_WARNINGS]]
-    if (more := len(warnings) - _MOST_WARNINGS) > 0:
+    if len(warnings) > _MOST_WARNINGS:
+        more = len(warnings) - _MOST_WARNINGS
         lines.append(f"  - and {more} more: --json FILE writes all of them.")
     if evaluation.advice:
         lines.append(f"  {evaluation.advice}")
     if evaluation.effort is not None and evaluation.effort.tolerance is not None:
+        tolerance = evaluation.effort.tolerance
         lines.append(
-            f"Stopped early: the interval is no wider than {evaluation.effort.tolerance:g} nats (--tolerance)."
+            f"Stopped early: the interval is no wider than {tolerance:g} nats (--tolerance)."
         )
-    lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
+    lines += [f"Remark: {remark}" for remark in remarks]
     lines.append(_wrapped(quote(evaluation)))
     return "\n".join(lines)
 
 
-def _on_images(evaluation: Evaluation) -> list[str]:
+def _with_images(evaluation: Evaluation) -> list[str]:
     """What is known of ln Z and of the average over test images."""
-    counted = _total_weight(evaluation)
+    images = f"{evaluation.num_images:,} test images{_total_weight(evaluation)}"
     if evaluation.known_images:
-        counted += f", {evaluation.known_images:,} of them training images"
+        images += f", {evaluation.known_images:,} of them training images"
     if evaluation.known_images == evaluation.num_images:
-        counted += " (this is a training average)"
-    lines = [
-        f"{evaluation.model}, {evaluation.num_images:,} test images{counted}; all numbers in nats."
-    ]
+        images += " (this is a training average)"
+    lines = [f"{evaluation.model}, {images}; all numbers in nats."]
     if evaluation.exact is not None:
         exact = evaluation.exact
+        error = f"standard error over images {exact.test_std_error:.3f}"
         lines += [
             f"ln Z = {exact.log_z:.3f}, exact.",
-            f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
+            f"Average test log-probability: {exact.test:.3f} ({error}).",
         ]
         if evaluation.average.doubt:
-            lines.append(f"  for other images of the kind: {_of_other_images(evaluation.average)}")
+            lines.append(f"  for other images of the kind: {_other_images(evaluation.average)}")
     else:
         lines += [_log_z(evaluation), *_average(evaluation)]
     return [*lines, _baselines(evaluation)]
@@ -177,11 +185,13 @@ def _without_images(evaluation: Evaluation) -> list[str]:
     if evaluation.exact is not None:
         lines.append(f"ln Z = {evaluation.exact.log_z:.3f}, exact.")
     else:
-        lines += [
-            _log_z(evaluation),
-            f"  checked against {_ends_of_log_z(evaluation)}",
-            _NO_IMAGES,
-        ]
+        best = evaluation.runs[-1]
+        by_raise = best.ais.log_z + best.bracket.gap
+        ends = (
+            f"AIS, on average too low, {best.ais.log_z:.2f}, and RAISE, on average too high from "
+            f"draws of the model, {by_raise:.2f}."
+        )
+        lines += [_log_z(evaluation), f"  checked against {ends}", _NO_IMAGES]
     offset = evaluation.inputs.log_z_offset
     if offset:
         in_file = evaluation.known_log_z.value + offset
@@ -189,42 +199,33 @@ def _without_images(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _ends_of_log_z(evaluation: Evaluation) -> str:
-    """ln Z by AIS and by RAISE from draws of the model."""
-    best = evaluation.runs[-1]
-    by_raise = best.ais.log_z + best.bracket.gap
-    return (
-        f"AIS, on average too low, {best.ais.log_z:.2f}, and RAISE, on average too high from "
-        f"draws of the model, {by_raise:.2f}."
-    )
-
-
 def _wrapped(line: str) -> str:
     """A line to quote in lines of at most 80 columns, the value in the first."""
     value, parenthesis, rest = line.partition(" (")
     if not parenthesis:
         return line
-    return "\n".join(
-        [value, *textwrap.wrap(f"({rest}", _COLUMNS, initial_indent="  ", subsequent_indent="  ")]
-    )
+    lines = textwrap.wrap(f"({rest}", _COLUMNS, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join([value, *lines])
 
 
 def _total_weight(evaluation: Evaluation) -> str:
-    """What is said behind a number of images that do not count alike."""
+    """The words behind a number of images that do not count alike."""
     if evaluation.weights is None:
         return ""
     return f" of total weight {evaluation.weights.sum().item():,.1f}"
 
 
 def _baselines(evaluation: Evaluation) -> str:
-    found = evaluation.baselines
+    """The line with the baselines."""
+    baselines = evaluation.baselines
     return (
-        f"For scale: uniform model {found.uniform:.2f}, independent pixels with the base rates of the {found.source} "
-        f"{found.base_rates:.2f}."
+        f"For scale: uniform model {baselines.uniform:.2f}, independent pixels with the base rates "
+        f"of the {baselines.source} {baselines.base_rates:.2f}."
     )
 
 
 def _log_z(evaluation: Evaluation) -> str:
+    """The line with the estimate of ln Z."""
     log_z = evaluation.known_log_z.value
     tempering = evaluation.tempering
     if tempering is None:
@@ -239,55 +240,65 @@ def _log_z(evaluation: Evaluation) -> str:
 
 
 def _average(evaluation: Evaluation) -> list[str]:
-    bracket = evaluation.runs[-1].bracket
+    """The lines with the estimate of the average, and with what it is checked against."""
     average = evaluation.average
-    by = "AIS" if evaluation.tempering is None else "parallel tempering"
+    method = "AIS" if evaluation.tempering is None else "parallel tempering"
+    estimate = f"{average.mean:.2f}, {_average_interval(evaluation)}"
     error = f"standard error over images {average.image_std_error:.2f}"
-    others = f"for other images of the kind: {_of_other_images(average, '95 % interval ')}"
+    others = f"for other images of the kind: {_other_images(average, '95 % interval ')}"
+    bracket = evaluation.runs[-1].bracket
+    lower = bracket.lower
+    by_raise = (
+        f"RAISE, on average too low, {lower.mean:.2f} (standard error "
+        f"{lower.test_set_std_error:.2f}: Monte Carlo {lower.monte_carlo_std_error:.2f}, "
+        f"choice of images {lower.choice_std_error:.2f})"
+    )
+    by_ais = (
+        f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: "
+        f"{between(bracket.upper_interval)}){_crossing(bracket)}"
+    )
     lines = [
-        f"Average test log-probability, by {by}: {average.mean:.2f}, {_of_average(evaluation)}",
+        f"Average test log-probability, by {method}: {estimate}",
         f"  {others} ({error})" if evaluation.has_interval else f"  {error}",
-        f"  checked against RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
-        f"{bracket.lower.monte_carlo_std_error:.2f}, choice of images {bracket.lower.choice_std_error:.2f}), and "
-        f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: {between(bracket.upper_interval)}){_crossing(bracket)}",
+        f"  checked against {by_raise}, and {by_ais}",
     ]
     if evaluation.variational_bound is not None:
+        bound = f"{evaluation.variational_bound:.2f}"
+        # The bound of some models is itself an average over draws.
+        if evaluation.variational_bound_error > 0:
+            bound += f" (standard error {evaluation.variational_bound_error:.2f})"
         lines.append(
-            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.unnormalized.missing:.2f}; variational lower bound "
-            f"{evaluation.variational_bound:.2f}{_error_of_bound(evaluation)}"
+            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to "
+            f"{evaluation.unnormalized.missing:.2f}; variational lower bound {bound}"
         )
     return lines
 
 
-def _error_of_bound(evaluation: Evaluation) -> str:
-    """The standard error of a bound that is itself an average over draws."""
-    error = evaluation.variational_bound_error
-    return f" (standard error {error:.2f})" if error > 0 else ""
-
-
 def _draws(evaluation: Evaluation) -> str:
     """How ln p*(v) of a deep model was estimated."""
-    if evaluation.unnormalized.steps:
-        images = min(POSTERIOR_IMAGES, evaluation.num_images)
-        return f"from {evaluation.unnormalized.draws} chains of {evaluation.unnormalized.steps:,} steps for each of {images} images"
-    return f"from {evaluation.unnormalized.draws} draws for each image"
+    draws = evaluation.unnormalized.draws
+    steps = evaluation.unnormalized.steps
+    if not steps:
+        return f"from {draws} draws for each image"
+    images = min(POSTERIOR_IMAGES, evaluation.num_images)
+    return f"from {draws} chains of {steps:,} steps for each of {images} images"
 
 
 def _interval(evaluation: Evaluation, interval: tuple[float, float]) -> str:
-    """An interval of 95 %, with what it rests on where a doubt is open."""
+    """An interval of 95 % in words, with its condition where a doubt is open."""
     if not evaluation.has_interval:
         return "without an interval, since it is not trusted"
-    where = " if nothing is missing" if evaluation.judgement.word == Verdict.OPEN else ""
-    return f"95 % interval{where} {between(interval)}"
+    condition = " if nothing is missing" if evaluation.judgement.word == Verdict.OPEN else ""
+    return f"95 % interval{condition} {between(interval)}"
 
 
-def _of_average(evaluation: Evaluation) -> str:
+def _average_interval(evaluation: Evaluation) -> str:
     """The interval of the average over these images, or how large it can be at most."""
-    known = _interval(evaluation, evaluation.average.interval)
+    interval = _interval(evaluation, evaluation.average.interval)
     most = evaluation.largest_average
     if evaluation.has_interval or not math.isfinite(most):
-        return known
-    return f"{known}; at most {most:.2f} (99.9 %)"
+        return interval
+    return f"{interval}; at most {most:.2f} (99.9 %)"
 
 
 def between(interval: tuple[float, float]) -> str:
@@ -295,20 +306,19 @@ def between(interval: tuple[float, float]) -> str:
     return " to ".join(f"{end:.2f}" for end in interval)
 
 
-def _of_other_images(average: ImageAverage, what: str = "") -> str:
-    """The interval for all images of the kind, behind what it is called, or why there is none."""
+def _other_images(average: ImageAverage, title: str = "") -> str:
+    """The interval for all images of the kind, behind this title, or why there is none."""
     if average.doubt:
         return f"nothing can be said, since {average.doubt}"
-    return what + between(average.sample_interval)
+    return title + between(average.sample_interval)
 
 
 def _crossing(bracket: Bracket) -> str:
-    """Tells a newcomer why the estimate that is on average too high can lie below the other, where chance alone would not explain it."""
+    """Why AIS lies below RAISE, where chance alone would not explain it."""
     if bracket.gap >= -2 * bracket.gap_std_error:
         return ""
-    return (
-        f"; AIS lies {rounded_up(bracket.gap)} below RAISE: they err to these sides on average only"
-    )
+    gap = rounded_up(bracket.gap)
+    return f"; AIS lies {gap} below RAISE: they err to these sides on average only"
 
 
 def as_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -337,7 +347,6 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()
     baselines = evaluation.baselines
-    average = evaluation.average
     result["baselines"] = {
         "uniform": baselines.uniform,
         "base_rates": baselines.base_rates,
@@ -345,53 +354,63 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     }
     if evaluation.exact is not None:
         result["exact"] = asdict(evaluation.exact)
-    result["estimates"] = [
-        {
-            "num_steps": run.num_steps,
-            "log_z": run.ais.log_z,
-            "ais_chains": len(run.ais.log_weights),
-            "effective_sample_size": run.ais.effective_sample_size,
-            "log_z_lower_bound": run.ais.lower_bound,
-            "ais": run.bracket.upper,
-            "ais_std_error": run.bracket.upper_std_error,
-            "ais_interval_3_sigma": run.bracket.upper_interval,
-            "raise": run.bracket.lower.mean,
-            "raise_std_error": run.bracket.lower.test_set_std_error,
-            "raise_monte_carlo_std_error": run.bracket.lower.monte_carlo_std_error,
-            "raise_choice_std_error": run.bracket.lower.choice_std_error,
-            "raise_interval_95": run.bracket.lower.interval(LEVEL),
-            "gap": run.bracket.gap,
-            "seconds": run.seconds,
-        }
-        for run in evaluation.runs
-    ]
-    if not evaluation.has_images:
-        for estimate in result["estimates"]:
-            estimate |= dict.fromkeys(_OF_IMAGES)
-    tempering = evaluation.tempering
+    result["estimates"] = [_annealing_fields(run, evaluation.has_images) for run in evaluation.runs]
     result["verdict_word"] = evaluation.word
     result["source"] = evaluation.source
     result["settled"] = list(evaluation.judgement.settled)
-    result["average"] = _over_images("test", average)
-    if tempering is not None:
-        result["ladder"] = {
-            "log_z": tempering.log_z,
-            "log_z_std_error": tempering.std_error,
-            "log_z_interval_95": evaluation.log_z_interval(LEVEL),
-            "round_trips": tempering.round_trips,
-            "rungs": len(tempering.betas),
-            "betas": tempering.betas.tolist(),
-            "log_z_at_betas": tempering.log_z_at_betas.tolist(),
-            "rejection_rates": tempering.rejection_rates.tolist(),
-            "replicas": tempering.num_replicas,
-            "chain_steps": tempering.chain_steps,
-            "log_z_lower_bound": tempering.lower_bound,
-            "warnings": list(tempering.warnings),
-        }
+    result["average"] = _average_fields("test", evaluation.average)
+    if evaluation.tempering is not None:
+        interval = evaluation.log_z_interval(LEVEL)
+        result["ladder"] = _tempering_fields(evaluation.tempering, interval)
     return finite(result)
 
 
-def _over_images(name: str, average: ImageAverage) -> dict[str, Any]:
+def _annealing_fields(run: AnnealingRun, has_images: bool) -> dict[str, Any]:
+    """What AIS and RAISE gave with one K."""
+    bracket = run.bracket
+    fields: dict[str, Any] = {
+        "num_steps": run.num_steps,
+        "log_z": run.ais.log_z,
+        "ais_chains": len(run.ais.log_weights),
+        "effective_sample_size": run.ais.effective_sample_size,
+        "log_z_lower_bound": run.ais.lower_bound,
+        "ais": bracket.upper,
+        "ais_std_error": bracket.upper_std_error,
+        "ais_interval_3_sigma": bracket.upper_interval,
+        "raise": bracket.lower.mean,
+        "raise_std_error": bracket.lower.test_set_std_error,
+        "raise_monte_carlo_std_error": bracket.lower.monte_carlo_std_error,
+        "raise_choice_std_error": bracket.lower.choice_std_error,
+        "raise_interval_95": bracket.lower.interval(LEVEL),
+        "gap": bracket.gap,
+        "seconds": run.seconds,
+    }
+    if not has_images:
+        fields |= dict.fromkeys(_IMAGE_FIELDS)
+    return fields
+
+
+def _tempering_fields(
+    tempering: TemperingEstimate, interval: tuple[float, float]
+) -> dict[str, Any]:
+    """What parallel tempering gave, with the interval of ln Z that is reported."""
+    return {
+        "log_z": tempering.log_z,
+        "log_z_std_error": tempering.std_error,
+        "log_z_interval_95": interval,
+        "round_trips": tempering.round_trips,
+        "rungs": len(tempering.betas),
+        "betas": tempering.betas.tolist(),
+        "log_z_at_betas": tempering.log_z_at_betas.tolist(),
+        "rejection_rates": tempering.rejection_rates.tolist(),
+        "replicas": tempering.num_replicas,
+        "chain_steps": tempering.chain_steps,
+        "log_z_lower_bound": tempering.lower_bound,
+        "warnings": list(tempering.warnings),
+    }
+
+
+def _average_fields(name: str, average: ImageAverage) -> dict[str, Any]:
     """An average over the images under this name, with its error and its intervals."""
     return {
         name: average.mean,
@@ -431,16 +450,21 @@ def _steps_chosen_by(effort: Effort) -> str:
 
 
 def finite(value: Any) -> Any:
-    """A value for JSON, which has no words for infinite numbers: these become None, in lists and mappings as well."""
+    """A value for JSON, which has no infinite numbers: these become None, also within a value."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
-    return [finite(part) for part in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return value
 
 
 def quote(evaluation: Evaluation) -> str:
-    """The number to quote: value, interval, method, K and chain-steps, start, binarisation, seed, version and commit.
+    """The number to quote, with all that somebody needs to make it again.
+
+    This is the value, its interval and method, K and chain-steps, start, binarisation, seed,
+    version and commit.
 
     Parameters
     ----------
@@ -515,112 +539,116 @@ def _methods(evaluation: Evaluation) -> list[str]:
         by_ais = best.ais.log_z + evaluation.inputs.log_z_offset
         ends = f"AIS {by_ais:.2f}, RAISE {by_ais + best.bracket.gap:.2f}"
         images = "draws of the model"
-    found = [
-        f"parallel tempering, {len(tempering.betas)} temperatures, {tempering.chain_steps:,} chain-steps",
-        f"{ends}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
-        f"{CHAINS_PER_VECTOR} of RAISE for each of {len(best.chosen)} {images}",
+    temperatures = f"{len(tempering.betas)} temperatures"
+    chains = (
+        f"{AIS_CHAINS} chains of AIS, {CHAINS_PER_VECTOR} of RAISE for each of "
+        f"{len(best.chosen)} {images}"
+    )
+    methods = [
+        f"parallel tempering, {temperatures}, {tempering.chain_steps:,} chain-steps",
+        f"{ends}, K = {best.num_steps:,}, {chains}",
     ]
     if evaluation.unnormalized.draws:
-        found.append(f"ln p*(v) by importance sampling {_draws(evaluation)}, errs low")
-    return found
+        methods.append(f"ln p*(v) by importance sampling {_draws(evaluation)}, errs low")
+    return methods
 
 
-def describe_audit(found: Audit) -> str:
+def describe_audit(audit: Audit) -> str:
     """An audit in words, for a terminal."""
-    has_images = found.evaluation.has_images
-    average = f", an average test log-probability of {found.claimed_log_prob:.2f}"
+    has_images = audit.evaluation.has_images
+    average = f", an average test log-probability of {audit.claimed_log_prob:.2f}"
     lines = [
-        f"Claimed: ln Z = {found.claimed_log_z:.2f} nats{average if has_images else ''}.",
+        f"Claimed: ln Z = {audit.claimed_log_z:.2f} nats{average if has_images else ''}.",
         "Proven:",
     ]
-    for bound in found.bounds:
+    for bound in audit.bounds:
         ends = [
             f"{word} {end:.2f}"
             for word, end in (("at least", bound.low), ("at most", bound.high))
             if math.isfinite(end)
         ]
         lines.append(f"  {' and '.join(ends) or 'nothing'}, by {bound.name.rstrip(',')}")
-    if found.evaluation.exact is None:
-        lines.append(f"Estimated: {between(found.interval)}.")
+    if audit.evaluation.exact is None:
+        lines.append(f"Estimated: {between(audit.interval)}.")
     if has_images:
-        lines.append(_baselines(found.evaluation))
-    elif found.evaluation.exact is None:
+        lines.append(_baselines(audit.evaluation))
+    elif audit.evaluation.exact is None:
         lines.append(_NO_IMAGES)
-    lines += ["", f"Verdict: {found.verdict}. {found.reason}"]
-    lines += [f"  - {warning}" for warning in found.evaluation.warnings]
+    lines += ["", f"Verdict: {audit.verdict}. {audit.reason}"]
+    lines += [f"  - {warning}" for warning in audit.evaluation.warnings]
     return "\n".join(lines)
 
 
-def audit_verdict(found: Audit) -> dict[str, Any]:
+def audit_verdict(audit: Audit) -> dict[str, Any]:
     """An audit without its evaluation, for machines; infinite numbers become None."""
     verdict = {
         "unit": "nats",
-        "claimed_log_z": found.claimed_log_z,
-        "claimed_log_prob": found.claimed_log_prob,
-        "log_z_offset": found.log_z_offset,
-        "verdict": found.verdict,
-        "reason": found.reason,
+        "claimed_log_z": audit.claimed_log_z,
+        "claimed_log_prob": audit.claimed_log_prob,
+        "log_z_offset": audit.log_z_offset,
+        "verdict": audit.verdict,
+        "reason": audit.reason,
         "bounds": [
             {"by": bound.name.rstrip(","), "low": bound.low, "high": bound.high}
-            for bound in found.bounds
+            for bound in audit.bounds
         ],
-        "interval": found.interval,
+        "interval": audit.interval,
     }
     return finite(verdict)
 
 
-def describe_stored(found: Audit) -> str:
-    """The ln Z that an archive stores, beside the library's value, with the verdict of the audit."""
-    log_z = found.evaluation.known_log_z.value + found.log_z_offset
-    low, high = found.interval
-    where = "inside" if low <= found.claimed_log_z <= high else "outside"
-    if found.evaluation.exact is not None:
-        beside = f"the exact one is {log_z:.2f}"
-        by = "It is off by"
-    else:
-        # an estimate, which may be what is off
-        by = "The difference is"
-        beside = (
-            f"the one estimated here {log_z:.2f}, {where} the interval {between(found.interval)}"
-        )
+def describe_stored(audit: Audit) -> str:
+    """The ln Z that an archive stores beside the one computed here, with the audit's verdict."""
+    log_z = audit.evaluation.known_log_z.value + audit.log_z_offset
+    low, high = audit.interval
+    where = "inside" if low <= audit.claimed_log_z <= high else "outside"
     # no negative zero
-    off = round(found.claimed_log_z - log_z, 2) + 0.0
+    difference = round(audit.claimed_log_z - log_z, 2) + 0.0
+    if audit.evaluation.exact is not None:
+        statement = f"the exact one is {log_z:.2f}. It is off by {difference:+.2f}."
+    else:
+        # The estimate may be what is off.
+        statement = (
+            f"the one estimated here {log_z:.2f}, {where} the interval {between(audit.interval)}. "
+            f"The difference is {difference:+.2f}."
+        )
     return (
-        f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. {by} {off:+.2f}. Verdict on it: {found.verdict}. "
-        f"{found.reason}"
+        f"ln Z that the file stores: {audit.claimed_log_z:.2f}; {statement} "
+        f"Verdict on it: {audit.verdict}. {audit.reason}"
     )
 
 
-def describe_comparison(found: Comparison) -> str:
+def describe_comparison(comparison: Comparison) -> str:
     """A comparison in words, for a terminal."""
-    difference = found.difference
-    models = {"the first": found.first, "the second": found.second}
-    if found.same:
-        models = {"both": found.first}
+    difference = comparison.difference
+    models = {"the first": comparison.first, "the second": comparison.second}
+    if comparison.same:
+        models = {"both": comparison.first}
     lines = []
     for name, evaluation in models.items():
+        title = f"{name.removeprefix('the ')}:"
         average = evaluation.average
         lines.append(
-            f"{name.removeprefix('the ') + ':':<8} {average.mean:9.2f}   {_of_average(evaluation)}; "
+            f"{title:<8} {average.mean:9.2f}   {_average_interval(evaluation)}; "
             f"standard error over images {average.image_std_error:.2f}"
         )
-    lines.append(_baselines(found.first))
-    if not found.same:
+    lines.append(_baselines(comparison.first))
+    if not comparison.same:
         lines += [
             f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
             f"  standard error over images, paired: {difference.image_std_error:.2f}",
         ]
-        if found.first.has_interval and found.second.has_interval:
+        if comparison.first.has_interval and comparison.second.has_interval:
             lines.append(
-                f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {_of_other_images(difference)}"
+                f"  95 % interval for these images {between(difference.interval)}; for other "
+                f"images of the kind {_other_images(difference)}"
             )
         else:
             lines.append("  without an interval, since a number is not trusted")
-    if found.wins is not None:
-        lines.append(
-            f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images"
-        )
-    lines += ["", f"Verdict: {found.verdict}."]
+    if comparison.wins is not None:
+        share = f"{100 * comparison.wins:.0f} %"
+        lines.append(f"  the first model gives the higher probability to {share} of the images")
+    lines += ["", f"Verdict: {comparison.verdict}."]
     for name, evaluation in models.items():
         lines += [f"  - {name.removeprefix('the ')}: {warning}" for warning in evaluation.warnings]
     for name, evaluation in models.items():
@@ -628,59 +656,72 @@ def describe_comparison(found: Comparison) -> str:
     return "\n".join(lines)
 
 
-def comparison_as_dict(found: Comparison) -> dict[str, Any]:
+def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison for machines; infinite numbers become None."""
     result = {
         "unit": "nats",
-        "verdict": found.verdict,
-        "seed": found.seed,
-        **_over_images("difference", found.difference),
-        "share_of_images_won_by_first": found.wins,
-        "first": as_dict(found.first),
-        "second": as_dict(found.second),
+        "verdict": comparison.verdict,
+        "seed": comparison.seed,
+        **_average_fields("difference", comparison.difference),
+        "share_of_images_won_by_first": comparison.wins,
+        "first": as_dict(comparison.first),
+        "second": as_dict(comparison.second),
     }
     return finite(result)
 
 
-def describe_training(found: TrainingLikelihood) -> str:
-    """The likelihood along training in words, for a terminal, beside the ln Z that the file itself has for some checkpoints."""
-    claimed_log_z = found.stored_log_z
-    best = found.checkpoints[found.best].evaluation
-    width = max(10, *(len(each.name) for each in found.checkpoints))
-    beside = "  the file's own ln Z" if claimed_log_z else ""
+def describe_training(training: TrainingLikelihood) -> str:
+    """The likelihood along training in words, for a terminal."""
+    # The ln Z that the file itself has for some checkpoints.
+    stored_log_z = training.stored_log_z
+    best = training.checkpoints[training.best].evaluation
+    width = max(10, *(len(each.name) for each in training.checkpoints))
+    count = len(training.checkpoints)
+    title = f"Average test log-probability of {count} checkpoints"
+    header = (
+        f"  {'checkpoint':<{width}} {'ln Z':>10} {'average':>9}   {'interval':<20}  "
+        f"{'behind the best':<24}  {'verdict':<17}"
+    )
+    if stored_log_z:
+        header += "  the file's own ln Z"
     lines = [
-        *found.left_out,
-        f"Average test log-probability of {len(found.checkpoints)} checkpoints; all numbers in nats, intervals 95 %.",
+        *training.left_out,
+        f"{title}; all numbers in nats, intervals 95 %.",
         "",
-        f"  {'checkpoint':<{width}} {'ln Z':>10} {'average':>9}   {'interval':<20}  {'behind the best':<24}  {'verdict':<17}{beside}",
+        header,
     ]
-    for number, each in enumerate(found.checkpoints):
-        log_z = each.evaluation.known_log_z.value
-        average = each.evaluation.average
+    for number, each in enumerate(training.checkpoints):
+        evaluation = each.evaluation
+        log_z = evaluation.known_log_z.value
+        average = evaluation.average
         behind = each.behind_best
-        interval = between(average.interval) if each.evaluation.has_interval else "none"
+        interval = between(average.interval) if evaluation.has_interval else "none"
         gap = f"{behind.mean:.2f}"
-        if each.evaluation.has_interval and best.has_interval:
+        if evaluation.has_interval and best.has_interval:
             gap += f" ({between(behind.interval)})"
-        if number == found.best:
+        if number == training.best:
             gap = "best"
-        line = f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {interval:<20}  {gap:<24}  {each.evaluation.word:<17}"
-        if each.name in claimed_log_z:
-            line += f"  {claimed_log_z[each.name]:.2f}"
+        line = (
+            f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {interval:<20}  "
+            f"{gap:<24}  {evaluation.word:<17}"
+        )
+        if each.name in stored_log_z:
+            line += f"  {stored_log_z[each.name]:.2f}"
         lines.append(line.rstrip())
     lines += ["", _baselines(best)]
     doubt = "" if best.trustworthy else f"do not rely on it yet ({best.word}): "
-    lines.append(f"Verdict: {doubt}{found.verdict}.")
+    lines.append(f"Verdict: {doubt}{training.verdict}.")
     lines += [f"  - {warning}" for warning in best.warnings]
     if best.advice:
         lines.append(f"  {best.advice}")
-    if found.as_good:
-        lines.append(f"These images do not tell from the best: {_some(found.as_good)}.")
-    if found.unknown:
-        lines.append(f"Not trusted, and perhaps better than the best: {_some(found.unknown)}.")
+    if training.as_good:
+        lines.append(f"These images do not tell from the best: {_some(training.as_good)}.")
+    if training.unknown:
+        lines.append(f"Not trusted, and perhaps better than the best: {_some(training.unknown)}.")
     lines += [f"Remark on the best: {remark}" for remark in best.remarks]
     lines.append(
-        "The best was chosen by these images: report the average of other images, such as `paperlib evaluate` gives it."
+        "The best was chosen by these images: report the average of other images, such as "
+        "`paperlib evaluate` gives it."
     )
     return "\n".join(lines)
 
@@ -690,10 +731,13 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
 
 
-def training_as_dict(found: TrainingLikelihood) -> dict[str, Any]:
-    """The likelihood along training for machines, with a row for each checkpoint; infinite numbers become None."""
+def training_as_dict(training: TrainingLikelihood) -> dict[str, Any]:
+    """The likelihood along training for machines, with a row for each checkpoint.
+
+    Infinite numbers become None.
+    """
     rows = []
-    for number, each in enumerate(found.checkpoints):
+    for number, each in enumerate(training.checkpoints):
         evaluation = each.evaluation
         behind = each.behind_best
         average = evaluation.average
@@ -717,28 +761,28 @@ def training_as_dict(found: TrainingLikelihood) -> dict[str, Any]:
                 "behind_best_high": behind.interval[1],
                 "behind_best_other_images_low": behind.sample_interval[0],
                 "behind_best_other_images_high": behind.sample_interval[1],
-                "told_from_best": "best" if number == found.best else each.told_from_best,
+                "told_from_best": "best" if number == training.best else each.told_from_best,
                 "num_steps": effort and effort.num_steps,
                 "ladder_steps": effort and effort.tempering_steps,
-                "claimed_log_z": found.stored_log_z.get(each.name),
+                "claimed_log_z": training.stored_log_z.get(each.name),
             }
         )
     result = {
         "unit": "nats",
-        "trustworthy": found.trustworthy,
-        "interrupted": found.interrupted,
-        "verdict": found.verdict,
-        "verdict_word": found.checkpoints[found.best].evaluation.word,
-        "best": found.checkpoints[found.best].name,
-        "not_told_from_best": list(found.as_good),
-        "not_trusted_and_perhaps_better": list(found.unknown),
+        "trustworthy": training.trustworthy,
+        "interrupted": training.interrupted,
+        "verdict": training.verdict,
+        "verdict_word": training.checkpoints[training.best].evaluation.word,
+        "best": training.checkpoints[training.best].name,
+        "not_told_from_best": list(training.as_good),
+        "not_trusted_and_perhaps_better": list(training.unknown),
         "findings": [
             f"{each.name}: {text}"
-            for each in found.checkpoints
+            for each in training.checkpoints
             for text in each.evaluation.warnings
         ],
         "checkpoints": rows,
-        "left_out": list(found.left_out),
-        "seed": found.seed,
+        "left_out": list(training.left_out),
+        "seed": training.seed,
     }
     return finite(result)

@@ -1,4 +1,9 @@
-"""What an evaluation finds: its runs, its doubts and the verdict on them, and the number that is reported."""
+"""The result of an evaluation: its runs, its doubts, the verdict, and the number that is reported.
+
+An `Evaluation` is the `FinishedRuns` of parallel tempering, AIS and RAISE, a `Judgement` of what
+speaks against them, and the `ImageAverage` of the test images. Everything that a report, a picture
+or a comparison says is computed from it.
+"""
 
 from __future__ import annotations
 
@@ -53,18 +58,39 @@ class Part(StrEnum):
 
 @dataclass(frozen=True)
 class Doubt:
-    """A warning about the value of parallel tempering, with the verdict that it leads to, and with what work, times which factor, would settle it."""
+    """A warning about the value of parallel tempering, as the rule of trust weighs it.
+
+    Attributes
+    ----------
+    word : Verdict
+        The verdict that it leads to.
+    text : str
+        The warning, as a sentence.
+    part : Part
+        What might settle it if it had more work.
+    factor : float
+        About how many times as much work that takes; infinite if that cannot be said.
+    """
 
     word: Verdict
     text: str
     part: Part = Part.TEMPERING
-    # From what was seen; infinite if that cannot be said.
     factor: float = math.inf
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on an evaluation, its doubts, and warnings about AIS and RAISE that do not count against the number (`settled`)."""
+    """The verdict on an evaluation, and what it rests on.
+
+    Attributes
+    ----------
+    word : Verdict
+        The verdict.
+    doubts : tuple of Doubt
+        What speaks against the number.
+    settled : tuple of str
+        Warnings about AIS and RAISE that do not count against the number.
+    """
 
     word: Verdict
     doubts: tuple[Doubt, ...] = ()
@@ -82,7 +108,10 @@ class Judgement:
 
     @property
     def factor(self) -> float:
-        """About how many times as much work would settle all doubts; infinite if that cannot be said, and 1 if there are none."""
+        """About how many times as much work would settle all doubts.
+
+        It is infinite if that cannot be said, and 1 if there are no doubts.
+        """
         return max((doubt.factor for doubt in self.doubts), default=1.0)
 
 
@@ -110,10 +139,10 @@ class AnnealingRun:
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> generator = torch.Generator().manual_seed(0)
-    >>> found = evaluate(rbm, torch.eye(3), generator=generator, steps=32, exact=False)
-    >>> [run.num_steps for run in found.runs]
+    >>> evaluation = evaluate(rbm, torch.eye(3), generator=generator, steps=32, exact=False)
+    >>> [run.num_steps for run in evaluation.runs]
     [2, 8, 32]
-    >>> -2.2 < found.runs[-1].bracket.upper < -2.0  # -ln 8
+    >>> -2.2 < evaluation.runs[-1].bracket.upper < -2.0  # -ln 8
     True
     """
 
@@ -126,13 +155,25 @@ class AnnealingRun:
 
 @dataclass(frozen=True)
 class FinishedRuns:
-    """The finished runs with increasing K, and the checks alongside: whatever Ctrl-C came before is None or empty."""
+    """The runs that are finished; after an interruption, what is missing is None or empty.
+
+    Attributes
+    ----------
+    runs : tuple of AnnealingRun
+        AIS and RAISE with growing K.
+    mode_checks, image_checks : tuple of ModeCheck, tuple of ModeCheck or None
+        What runs from the model's own modes say about parallel tempering, and from modes that
+        images show; None if these were not looked for.
+    interrupted : bool
+        Whether the run was stopped before its largest K.
+    tempering : TemperingEstimate or None
+        ln Z by parallel tempering.
+    """
 
     runs: tuple[AnnealingRun, ...] = ()
     mode_checks: tuple[ModeCheck, ...] = ()
     interrupted: bool = False
     tempering: TemperingEstimate | None = None
-    # Of runs from modes that images show; None if they were not looked for.
     image_checks: tuple[ModeCheck, ...] | None = None
 
     @property
@@ -181,7 +222,10 @@ class LogUnnormalized:
 
     @property
     def missing(self) -> float:
-        """What the average may still lack, in nats: it rises as much again, and again half of it, and so on."""
+        """What the average may still lack, in nats.
+
+        It rises by as much as it last rose, then by half of that, and so on; and by the last gain.
+        """
         return 2 * max(self.rise, 0.0) + max(self.gain, 0.0)
 
 
@@ -243,7 +287,7 @@ class ExactResult:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Evaluation(Printed, FinishedRuns):
-    """What is known about a model's average test log-probability, and the runs that say so.
+    """A model's average test log-probability, and all that is known about it.
 
     `print` shows it as a report in words. Without test images, only ln Z is known; whatever is
     about images is then NaN, 0 or empty.
@@ -372,13 +416,14 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def word(self) -> Verdict:
-        """The word of the verdict, one of `trusted`, `not trusted`, `open` and `too noisy to tell`."""
-        word = self.judgement.word
-        return Verdict.OPEN if word == Verdict.TRUSTED and self.worse_than_baseline else word
+        """The verdict: `trusted`, `not trusted`, `open` or `too noisy to tell`."""
+        if self.worse_than_baseline and self.judgement.word == Verdict.TRUSTED:
+            return Verdict.OPEN
+        return self.judgement.word
 
     @property
     def advice(self) -> str:
-        """How much more time would settle the doubts, from what was seen; empty if there are none."""
+        """About how much more time would settle the doubts; empty if there are none."""
         if not self.warnings or self.effort is None:
             return ""
         factor = self.judgement.factor
@@ -397,7 +442,10 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def source(self) -> str:
-        """What gave the reported ln Z, one of `exact`, `ladder` (parallel tempering) and, in an interrupted run, `AIS`."""
+        """What gave the reported ln Z: `exact`, `ladder` (parallel tempering) or `AIS`.
+
+        It is AIS only if the run was interrupted.
+        """
         if self.exact is not None:
             return "exact"
         return "AIS" if self.tempering is None else "ladder"
@@ -427,9 +475,10 @@ class Evaluation(Printed, FinishedRuns):
             return self.exact.log_z - self.rounding
         best = self.runs[-1].ais
         bounds = [certified_lower_bound(best.log_weights, CERTIFIED)]
-        for run in (best, self.tempering):
-            if run is not None and run.lower_bound is not None:
-                bounds.append(run.lower_bound)
+        if best.lower_bound is not None:
+            bounds.append(best.lower_bound)
+        if self.tempering is not None and self.tempering.lower_bound is not None:
+            bounds.append(self.tempering.lower_bound)
         return max(bounds) - self.rounding
 
     @property

@@ -1,4 +1,4 @@
-"""Which checkpoint of a training gives the test images the highest probability, and whether that could be chance.
+"""Which checkpoint of a training gives test images the highest probability.
 
 Every checkpoint is evaluated as `evaluate` does it, and gets its verdict. First all of them get a
 little of the time. The rest goes to those that could be best: whose interval reaches that of the
@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import torch
 from tqdm import tqdm
@@ -34,8 +33,8 @@ from boltzmann_likelihood.evaluation.evaluation import (
     enumerate_target,
     estimate,
     find_start,
-    given_effort,
     part_of,
+    requested_effort,
     seed_of,
     target_of,
     warn_if_too_short,
@@ -49,8 +48,8 @@ from paperlib.numerics import resolve_generator
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
-# The first evaluation of all checkpoints takes this share of the time or, where steps are given, of
-# the steps for each of them.
+# The first evaluation of all checkpoints takes this share of the time or, where steps are given, so
+# much of the steps for each of them.
 _SHARE_OF_TIME = 1 / 4
 _SHARE_OF_STEPS = 1 / 16
 # Among at most so many the rest of the time is divided: with more, each would get too little to be
@@ -75,9 +74,10 @@ class CheckpointLikelihood:
     Examples
     --------
     >>> from paperlib.models import RBM
-    >>> flat, steep = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
-    >>> found = evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
-    >>> print(*(each.told_from_best for each in found.checkpoints), sep=", ")
+    >>> flat = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> steep = RBM(torch.zeros(3, 2), [2.0, 2.0, -2.0], torch.zeros(2))
+    >>> training = evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
+    >>> print(*(each.told_from_best for each in training.checkpoints), sep=", ")
     on these images, no
     """
 
@@ -91,8 +91,11 @@ class CheckpointLikelihood:
         return self.evaluation.average
 
     @property
-    def told_from_best(self) -> str:
-        """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, `no` or `not trusted`."""
+    def told_from_best(self) -> Shown | Verdict:
+        """Whether the best one is shown to be better.
+
+        `yes` (for all images of this kind), `on these images`, `no` or `not trusted`.
+        """
         if self.evaluation.word == Verdict.NOT_TRUSTED:
             return Verdict.NOT_TRUSTED
         return self.behind_best.told_from_zero
@@ -120,11 +123,13 @@ class TrainingLikelihood(Printed):
     Examples
     --------
     >>> from paperlib.models import RBM
-    >>> flat, steep = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
-    >>> found = evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]], names=["flat", "steep"])
-    >>> found.checkpoints[found.best].name, found.trustworthy, found.as_good
+    >>> flat = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> steep = RBM(torch.zeros(3, 2), [2.0, 2.0, -2.0], torch.zeros(2))
+    >>> test = [[1, 1, 0], [1, 0, 0], [1, 1, 0]]
+    >>> training = evaluate_training([flat, steep], test, names=["flat", "steep"])
+    >>> training.checkpoints[training.best].name, training.trustworthy, training.as_good
     ('steep', True, ())
-    >>> found
+    >>> training
     <TrainingLikelihood: 2 checkpoints, steep is best, -1.05 nats, trusted>
     """
 
@@ -154,7 +159,7 @@ class TrainingLikelihood(Printed):
 
     @property
     def as_good(self) -> tuple[str, ...]:
-        """Names of the other checkpoints that these images do not show to be worse than the best."""
+        """Names of the others that these images do not show to be worse than the best."""
         return tuple(
             each.name
             for number, each in enumerate(self.checkpoints)
@@ -163,38 +168,38 @@ class TrainingLikelihood(Printed):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Names of the other checkpoints whose numbers are not trusted and reach that of the best."""
-        found = {n: each.evaluation for n, each in enumerate(self.checkpoints)}
-        reach = _could_be_best(found)
+        """Names of the others whose numbers are not trusted and reach that of the best."""
+        evaluations = {n: each.evaluation for n, each in enumerate(self.checkpoints)}
         return tuple(
             self.checkpoints[n].name
-            for n in reach
-            if n != self.best and found[n].word == Verdict.NOT_TRUSTED
+            for n in _could_be_best(evaluations)
+            if n != self.best and evaluations[n].word == Verdict.NOT_TRUSTED
         )
 
     @property
     def trustworthy(self) -> bool:
-        """Whether nothing speaks against the best one's number, and no other one that is not trusted might be better."""
+        """Whether the best one's number is trusted, and no `unknown` one might be better."""
         return self.checkpoints[self.best].evaluation.trustworthy and not self.unknown
 
     @property
     def verdict(self) -> str:
-        """A sentence that says where the model was best and which neighbouring checkpoints can be told from it."""
+        """Where the model was best, and whether its neighbours can be told from it, in words."""
         parts = [f"{self.checkpoints[self.best].name} is best"]
-        for number, where in ((self.best - 1, "before"), (self.best + 1, "after")):
+        neighbours = ((self.best - 1, "before", "first"), (self.best + 1, "after", "last"))
+        for number, where, end in neighbours:
             if not 0 <= number < len(self.checkpoints):
-                parts.append(f"it is the {'first' if where == 'before' else 'last'}")
+                parts.append(f"it is the {end}")
                 continue
             other = self.checkpoints[number]
             low, high = other.behind_best.interval
             by = f" (by {low:.2f} to {high:.2f} nats)" if math.isfinite(low) else ""
-            word = {
+            words = {
                 Shown.YES: f"is worse{by}",
                 Shown.ON_THESE: f"is worse on these images, which may be chance for others{by}",
                 Shown.NO: f"cannot be told from it{by}",
                 Verdict.NOT_TRUSTED: f"is {Verdict.NOT_TRUSTED}",
-            }[other.told_from_best]
-            parts.append(f"{other.name} {where} it {word}")
+            }
+            parts.append(f"{other.name} {where} it {words[other.told_from_best]}")
         return "; ".join(parts)
 
 
@@ -213,7 +218,7 @@ def evaluate_training(
     progress: bool | None = None,
     left_out: Callable[[str], object] | None = None,
 ) -> TrainingLikelihood:
-    """The average ln p(v) of test images at every checkpoint of a training, with intervals, and where it was highest.
+    """The average ln p(v) of test images at every checkpoint of a training, and where it was best.
 
     Parameters
     ----------
@@ -250,27 +255,33 @@ def evaluate_training(
     Examples
     --------
     >>> from paperlib.models import RBM
-    >>> early, late = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
-    >>> evaluate_training([early, late], [[1, 1, 0], [1, 0, 0], [1, 1, 0]]).verdict
-    '2 is best; 1 before it is worse on these images, which may be chance for others (by 1.03 to 1.03 nats); it is the last'
+    >>> early = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> late = RBM(torch.zeros(3, 2), [2.0, 2.0, -2.0], torch.zeros(2))
+    >>> training = evaluate_training([early, late], [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
+    >>> for part in training.verdict.split("; "):
+    ...     print(part)
+    2 is best
+    1 before it is worse on these images, which may be chance for others (by 1.03 to 1.03 nats)
+    it is the last
     """
     if not isinstance(models, Sequence) or isinstance(models, str) or len(models) == 0:
         raise InputError(f"models: expected a sequence of at least one, got {models!r:.60}")
     labels = [str(n) for n in range(1, len(models) + 1)] if names is None else list(names)
     if len(labels) != len(models):
         raise InputError(f"names: expected {len(models)}, one for each model, got {len(labels)}")
-    if len({_places(model_of(model)) for model in models}) < len(models):
+    if len({_addresses(model_of(model)) for model in models}) < len(models):
         raise InputError(
-            "models: expected weights of its own for each checkpoint, got the same ones in two; keep a copy of each, model.to(model.device)"
+            "models: expected weights of its own for each checkpoint, got the same ones in two; "
+            "keep a copy of each, model.to(model.device)"
         )
-    asked = given_effort(minutes, steps, tempering_steps)
+    effort = requested_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, model_of(models[0]).device)
     seed = seed_of(generator)
     targets: dict[int, Target] = {}
     problems = []
     for number, model in enumerate(models):
         try:
-            target = target_of(model, test, train, weights, effort=asked)
+            target = target_of(model, test, train, weights, effort=effort)
             resolve_generator(generator, target.model.device)
             targets[number] = target
         except InputError as error:
@@ -282,105 +293,125 @@ def evaluate_training(
     if left_out is not None:
         for problem in problems:
             left_out(problem)
-    starts = _Starts(targets, generator)
-    found: dict[int, Evaluation] = {}
+    checkpoints = _Checkpoints(targets, generator, progress)
     interrupted = False
-    hide = None if progress is None else not progress
     try:
-        for title, numbers, most, effort in _rounds(starts, found, asked, minutes):
-            for number in tqdm(numbers, title, most, unit="checkpoint", disable=hide):
-                if effort is None or targets[number].exact:
-                    each = enumerate_target(targets[number])
-                else:
-                    each = estimate(starts[number], effort, progress=False)
-                if not (each.interrupted and found):
-                    # None can be repeated on its own, since all draw from one generator.
-                    found[number] = replace(each, seed=None)
-                if each.interrupted:
-                    raise KeyboardInterrupt
+        checkpoints.evaluate_in_rounds(effort, minutes)
     except KeyboardInterrupt:
-        if not found:
+        if not checkpoints.evaluations:
             raise
         interrupted = True
-    best = max(found, key=lambda n: (found[n].word != Verdict.NOT_TRUSTED, found[n].average.mean))
+    evaluations = checkpoints.evaluations
+    best = max(
+        evaluations,
+        key=lambda n: (evaluations[n].word != Verdict.NOT_TRUSTED, evaluations[n].average.mean),
+    )
     return TrainingLikelihood(
         tuple(
-            CheckpointLikelihood(labels[number], each, difference_of(found[best], each))
-            for number, each in found.items()
+            CheckpointLikelihood(labels[number], each, difference_of(evaluations[best], each))
+            for number, each in evaluations.items()
         ),
-        list(found).index(best),
+        list(evaluations).index(best),
         interrupted,
         tuple(problems),
         seed,
     )
 
 
-class _Starts(dict[int, Start]):
-    """Where the chains of each checkpoint start.
-
-    Finding that draws random numbers, so it is done when a checkpoint is first run.
-    """
-
-    def __init__(self, targets: Mapping[int, Target], generator: torch.Generator) -> None:
-        super().__init__()
-        self.targets = targets
-        self._generator = generator
-
-    def __missing__(self, number: int) -> Start:
-        self[number] = find_start(self.targets[number], self._generator)
-        return self[number]
-
-
-def _places(model: UnnormalizedModel) -> tuple[int, ...]:
+def _addresses(model: UnnormalizedModel) -> tuple[int, ...]:
     """Where the matrices of a model lie in memory."""
     return tuple(tensor.data_ptr() for tensor in model.tensors().values() if tensor.ndim > 1)
 
 
-def _rounds(
-    starts: _Starts,
-    found: Mapping[int, Evaluation],
-    asked: Effort | None,
-    minutes: float,
-) -> Iterator[tuple[str, Iterable[int], int, Effort | None]]:
-    """Which checkpoints are to be evaluated, how many at most, and with which effort; the second time it depends on what is found meanwhile."""
-    began = time.perf_counter()
-    rest = [number for number, target in starts.targets.items() if not target.exact]
+class _Checkpoints:
+    """The checkpoints of a training by their numbers, and their evaluations so far."""
 
-    def effort_for(numbers: Sequence[int], minutes_left: float) -> Effort:
+    def __init__(
+        self, targets: Mapping[int, Target], generator: torch.Generator, progress: bool | None
+    ) -> None:
+        self.evaluations: dict[int, Evaluation] = {}
+        self._targets = targets
+        self._generator = generator
+        self._hide = None if progress is None else not progress
+        self._starts: dict[int, Start] = {}
+        # Those that can be evaluated better than they have been.
+        self._improvable = [number for number, target in targets.items() if not target.exact]
+
+    def evaluate_in_rounds(self, effort: Effort | None, minutes: float) -> None:
+        """Evaluate all with little effort, and then those that could be best with the rest.
+
+        Without an effort, both together take so many minutes.
+        """
+        began = time.perf_counter()
+        numbers = list(self._targets)
+        first_effort = effort
+        if effort is not None:
+            first_effort = part_of(effort, _SHARE_OF_STEPS)
+        elif self._improvable:
+            first_effort = self._affordable(self._improvable, _SHARE_OF_TIME * minutes, minutes)
+            last = self._start(self._improvable[-1])
+            warn_if_too_short(minutes, len(self._improvable) * last.runs.shortest_seconds)
+        for number in tqdm(numbers, "All checkpoints", unit="checkpoint", disable=self._hide):
+            self._evaluate(number, first_effort)
+        candidates = self._candidates()
+        if effort is None and candidates:
+            candidates = candidates[:_MOST_AGAIN]
+            spent = (time.perf_counter() - began) / 60
+            minutes_left = max(minutes / 2, minutes - spent)
+            effort = self._affordable(candidates, minutes_left, minutes)
+        count = len(candidates)
+        title = "Those that could be best"
+        with tqdm(total=count, desc=title, unit="checkpoint", disable=self._hide) as bar:
+            for _ in range(count):
+                # Each evaluation can show that others are not, or might be, the best.
+                candidates = self._candidates()
+                if not candidates:
+                    break
+                self._improvable.remove(candidates[0])
+                self._evaluate(candidates[0], effort)
+                bar.update()
+
+    def _start(self, number: int) -> Start:
+        """The start of a checkpoint, which draws random numbers when it is first run."""
+        if number not in self._starts:
+            self._starts[number] = find_start(self._targets[number], self._generator)
+        return self._starts[number]
+
+    def _affordable(self, numbers: Sequence[int], minutes_left: float, minutes: float) -> Effort:
+        """The effort for each of these that fits what is left of the minutes."""
         # The checkpoints of a training are alike, so that one of them says how much time they take.
-        effort = affordable(starts[numbers[-1]], minutes_left / len(numbers))
+        effort = affordable(self._start(numbers[-1]), minutes_left / len(numbers))
         return replace(effort, minutes=minutes)
 
-    def could_be_best() -> list[int]:
-        """Those that have been evaluated once only, the highest average first."""
-        reach = [number for number in _could_be_best(found) if number in rest]
-        return sorted(reach, key=lambda number: found[number].average.mean, reverse=True)
+    def _evaluate(self, number: int, effort: Effort | None) -> None:
+        """Evaluate a checkpoint; raise KeyboardInterrupt if that was interrupted."""
+        target = self._targets[number]
+        if effort is None or target.exact:
+            each = enumerate_target(target)
+        else:
+            each = estimate(self._start(number), effort, progress=False)
+        if not (each.interrupted and self.evaluations):
+            # None can be repeated on its own, since all draw from one generator.
+            self.evaluations[number] = replace(each, seed=None)
+        if each.interrupted:
+            raise KeyboardInterrupt
 
-    def again() -> Iterator[int]:
-        while reach := could_be_best():
-            rest.remove(reach[0])
-            yield reach[0]
-
-    first = asked
-    if asked is not None:
-        first = part_of(asked, _SHARE_OF_STEPS)
-    elif rest:
-        first = effort_for(rest, _SHARE_OF_TIME * minutes)
-        warn_if_too_short(minutes, len(rest) * starts[rest[-1]].runs.shortest_seconds)
-    yield "All checkpoints", list(starts.targets), len(starts.targets), first
-    chosen = could_be_best()[: _MOST_AGAIN if asked is None else None]
-    if asked is None and chosen:
-        spent = (time.perf_counter() - began) / 60
-        asked = effort_for(chosen, max(minutes / 2, minutes - spent))
-    yield "Those that could be best", islice(again(), len(chosen)), len(chosen), asked
+    def _candidates(self) -> list[int]:
+        """Those that could be best and have been evaluated once only, the highest average first."""
+        numbers = [n for n in _could_be_best(self.evaluations) if n in self._improvable]
+        return sorted(numbers, key=lambda n: self.evaluations[n].average.mean, reverse=True)
 
 
-def _could_be_best(found: Mapping[int, Evaluation]) -> list[int]:
+def _could_be_best(evaluations: Mapping[int, Evaluation]) -> list[int]:
     """Those that could reach the best one's interval: where not trusted, by what is proven."""
-    lows = [each.average.interval[0] for each in found.values() if each.word != Verdict.NOT_TRUSTED]
+    lows = [
+        each.average.interval[0]
+        for each in evaluations.values()
+        if each.word != Verdict.NOT_TRUSTED
+    ]
     least = max(lows, default=-math.inf)
     highest = {
         number: each.average.interval[1] if each.has_interval else each.largest_average
-        for number, each in found.items()
+        for number, each in evaluations.items()
     }
     return [number for number, high in highest.items() if high >= least]

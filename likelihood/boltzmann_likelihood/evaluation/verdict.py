@@ -22,11 +22,10 @@ for it. How close annealing comes to the model depends on its length: on the way
 minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way down. For a
 DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance
 sampling with equally few draws. If RAISE is further below parallel tempering, chains hardly reach
-some images, and parallel tempering may know their surroundings as little. Whether it does is asked
-of runs of parallel tempering that start at the modes to which such images lead. A part of Z that
-was missed elsewhere would lower RAISE for every image alike. If RAISE lies above parallel
-tempering, that says nothing: short annealing often gives more probability to images than a bad
-model does.
+some images, and parallel tempering may know their surroundings as little. Runs of parallel
+tempering that start at the modes to which such images lead find out. A part of Z that was missed
+elsewhere would lower RAISE for every image alike. If RAISE lies above parallel tempering, that says
+nothing: short annealing often gives more probability to images than a bad model does.
 
 *Runs of parallel tempering from modes*, those of the model itself and those that test and training
 images show (`boltzmann_likelihood.evaluation.modes`), know the mass of regions that parallel
@@ -90,11 +89,17 @@ from boltzmann_likelihood.evaluation.result import (
     Part,
     Verdict,
 )
-from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
+from paperlib.estimators import (
+    BracketVerdict,
+    PartitionEstimate,
+    TemperingEstimate,
+    certified_lower_bound,
+)
 from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
 
 _WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TRUSTED)
-#: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
+#: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated,
+#: in nats.
 SMALL = 0.5
 # RAISE's shortfall, an open bracket and a mode of which a run finds less are reported only beyond
 # the first, and an estimate of AIS that moves beyond the second, in nats.
@@ -113,12 +118,15 @@ _CERTAIN = 0.999
 
 
 def log_z_with_modes(finished: FinishedRuns) -> float:
-    """The largest estimate of ln Z, by AIS or parallel tempering, and with what runs from modes significantly add to it, in nats."""
-    of_ais = finished.runs[-1].ais.log_z
+    """The largest estimate of ln Z, in nats.
+
+    It is that of AIS, or that of parallel tempering with what a run from a mode significantly adds.
+    """
+    by_ais = finished.runs[-1].ais.log_z
     if finished.tempering is None:
-        return of_ais
+        return by_ais
     missed = [check.missed for check in finished.checks if check.significant]
-    return max(of_ais, finished.tempering.log_z + max(missed, default=0.0))
+    return max(by_ais, finished.tempering.log_z + max(missed, default=0.0))
 
 
 def impossible(average: ImageAverage) -> tuple[Doubt, ...]:
@@ -126,8 +134,9 @@ def impossible(average: ImageAverage) -> tuple[Doubt, ...]:
     if not average.interval[0] > 0:
         return ()
     text = (
-        f"An average log-probability of {average.mean:.2f} is impossible: ln p(v) is at most 0 for discrete data. The numbers of the model are "
-        "too large for this computation, or this is an error of the program."
+        f"An average log-probability of {average.mean:.2f} is impossible: ln p(v) is at most 0 for "
+        "discrete data. The numbers of the model are too large for this computation, or this is an "
+        "error of the program."
     )
     return (Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING),)
 
@@ -141,9 +150,9 @@ def judge(
 ) -> Judgement:
     """Apply the rule of this module.
 
-    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any
-    estimate, `explained` is how many nats RAISE falls short for a known reason, besides what
-    annealing loses, and `doubts` are about the average, not about ln Z.
+    `settled` are the warnings of `find_warnings` about AIS and RAISE. `others` speak against every
+    estimate. `explained` is how many nats RAISE falls short for a known reason, besides what
+    annealing loses. `doubts` are about the average, not about ln Z.
     """
     against_all = list(others)
     if finished.interrupted:
@@ -152,33 +161,36 @@ def judge(
         against_all.append(
             "There is no run of parallel tempering yet, and AIS alone is not believed."
         )
-    found = [*doubts, *(Doubt(Verdict.NOT_TRUSTED, text) for text in against_all)]
-    found += find_doubts(finished, explained)
-    settled += tuple(doubt.text for doubt in found if doubt.word == Verdict.TRUSTED)
-    word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=Verdict.TRUSTED)
-    return Judgement(
-        word, tuple(doubt for doubt in found if doubt.word != Verdict.TRUSTED), settled
-    )
+    all_doubts = [
+        *doubts,
+        *(Doubt(Verdict.NOT_TRUSTED, text) for text in against_all),
+        *find_doubts(finished, explained),
+    ]
+    open_doubts = tuple(doubt for doubt in all_doubts if doubt.word != Verdict.TRUSTED)
+    settled += tuple(doubt.text for doubt in all_doubts if doubt.word == Verdict.TRUSTED)
+    words = [doubt.word for doubt in open_doubts]
+    word = min(words, key=_WORST_FIRST.index, default=Verdict.TRUSTED)
+    return Judgement(word, open_doubts, settled)
 
 
 def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
-    """What speaks against parallel tempering, in the order in which it is worth working on; `explained` as for `judge`.
+    """What speaks against parallel tempering, in the order in which it is worth working on.
 
-    A doubt that has been settled has the word `trusted`.
+    A doubt that has been settled has the word `trusted`. `explained` is as for `judge`.
     """
     tempering = finished.tempering
     if tempering is None:
         return []
     return [
-        *_of_tempering(tempering),
-        *_of_ais(finished.runs[-1].ais, tempering),
-        *_of_modes(finished.mode_checks, tempering),
-        *_of_images(finished.image_checks, tempering),
-        *_of_raise(finished, tempering, explained),
+        *_tempering_doubts(tempering),
+        *_ais_doubts(finished.runs[-1].ais, tempering),
+        *_mode_doubts(finished.mode_checks, tempering),
+        *_image_doubts(finished.image_checks, tempering),
+        *_raise_doubts(finished, tempering, explained),
     ]
 
 
-def _of_tempering(tempering: TemperingEstimate) -> Iterator[Doubt]:
+def _tempering_doubts(tempering: TemperingEstimate) -> Iterator[Doubt]:
     trips = tempering.round_trips
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
     for text in tempering.warnings:
@@ -194,44 +206,50 @@ def _half_width(tempering: TemperingEstimate) -> float:
     return (high - low) / 2
 
 
-def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
+def _ais_doubts(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
     certified = certified_lower_bound(ais.log_weights, _CERTAIN)
     if certified <= tempering.interval(_CERTAIN)[1]:
         return []
     text = (
-        f"Parallel tempering says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
-        f"{certified:.2f}."
+        f"Parallel tempering says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more "
+        f"than one chance in 1,000 that it is below {certified:.2f}."
     )
     return [Doubt(Verdict.NOT_TRUSTED, text)]
 
 
-def _of_modes(checks: Sequence[ModeCheck], tempering: TemperingEstimate) -> list[Doubt]:
+def _mode_doubts(checks: Sequence[ModeCheck], tempering: TemperingEstimate) -> list[Doubt]:
     if not checks:
         text = (
             "The model's own modes were not looked at, and parallel tempering may have missed one."
         )
         return [Doubt(Verdict.OPEN, text, Part.MODES)]
-    return _of_checks(checks, tempering, "a mode of the model's own")
+    return _check_doubts(checks, tempering, "a mode of the model's own")
 
 
-def _of_images(checks: Sequence[ModeCheck] | None, tempering: TemperingEstimate) -> list[Doubt]:
-    return _of_checks(checks, tempering, "a mode near some images") if checks else []
+def _image_doubts(checks: Sequence[ModeCheck] | None, tempering: TemperingEstimate) -> list[Doubt]:
+    return _check_doubts(checks, tempering, "a mode near some images") if checks else []
 
 
-def _of_checks(checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: str) -> list[Doubt]:
-    found = [check for check in checks if check.significant and check.missed > SMALL]
-    if found:
-        worst = max(found, key=lambda check: check.missed)
+def _check_doubts(
+    checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: str
+) -> list[Doubt]:
+    """The worst doubt that runs from modes raise, if any; `mode` says in words whose modes."""
+    run_from_mode = f"A run of parallel tempering that starts at {mode}"
+    missed = [check for check in checks if check.significant and check.missed > SMALL]
+    if missed:
+        worst = max(missed, key=lambda check: check.missed)
         text = (
-            f"A run of parallel tempering that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first run missed that "
+            f"{run_from_mode} raises ln Z by {worst.missed:.1f} nats: the first run missed that "
             "mode."
         )
-        return [
-            Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING if worst.least > SMALL else Part.MODES)
-        ]
+        part = Part.NOTHING if worst.least > SMALL else Part.MODES
+        return [Doubt(Verdict.NOT_TRUSTED, text, part)]
     less = max(check.less for check in checks)
     if less > _TOLERANCE:
-        text = f"A run of parallel tempering that starts at {mode} finds {less:.1f} nats less there than the first run: the two contradict each other."
+        text = (
+            f"{run_from_mode} finds {less:.1f} nats less there than the first run: the two "
+            "contradict each other."
+        )
         return [Doubt(Verdict.NOT_TRUSTED, text)]
     # What is missed or promised matters if the interval has no room for it.
     room = max(_half_width(tempering), _FIRST_OF_MANY)
@@ -243,35 +261,49 @@ def _of_checks(checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: 
     ]
     if unmet:
         largest = max(unmet, key=lambda check: (check.significant, check.missed))
-        nats = f"That alone raises ln Z by {largest.missed:.2f} nats only, but where one is missed, others beside it may be."
+        nats = (
+            f"That alone raises ln Z by {largest.missed:.2f} nats only, but where one is missed, "
+            "others beside it may be."
+        )
         if largest.promised > max(largest.missed, room):
-            nats = f"With others like it, it raises ln Z by {largest.promised:.2f} nats, if mean field's bounds are as far below the mass of all modes."
+            nats = (
+                f"With others like it, it raises ln Z by {largest.promised:.2f} nats, if mean "
+                "field's bounds are as far below the mass of all modes."
+            )
         part = Part.NOTHING if largest.significant else Part.MODES
         return [Doubt(Verdict.OPEN, f"Parallel tempering missed {mode}. {nats}", part)]
     beyond = [check.missed for check in checks if check.significant and check.missed > room]
     if beyond:
-        text = f"A run of parallel tempering that starts at {mode} raises ln Z by {max(beyond):.2f} nats, for which the interval has no room."
+        text = (
+            f"{run_from_mode} raises ln Z by {max(beyond):.2f} nats, for which the interval has no "
+            "room."
+        )
         return [Doubt(Verdict.OPEN, text, Part.MODES)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
-    text = f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to {most:.1f} nats."
+    text = (
+        f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to "
+        f"{most:.1f} nats."
+    )
     return [Doubt(Verdict.OPEN, text, Part.MODES, (most / SMALL) ** 2)]
 
 
-def _of_raise(
+def _raise_doubts(
     finished: FinishedRuns, tempering: TemperingEstimate, explained: float
 ) -> Iterator[Doubt]:
     short = shortfall(finished.runs[-1], tempering, explained)
     if short is None:
         return
     word = Verdict.OPEN
-    factor = short.nats / _TOLERANCE
     if finished.image_checks is None:
         text = "Some images may be hard to reach."
     elif short.affected.double().mean() > _MOST:
-        text = "More than three quarters of the images are affected, as all would be if parallel tempering had missed a part of Z."
-    elif _of_images(finished.image_checks, tempering):
+        text = (
+            "More than three quarters of the images are affected, as all would be if parallel "
+            "tempering had missed a part of Z."
+        )
+    elif _image_doubts(finished.image_checks, tempering):
         return
     elif finished.image_checks:
         word = Verdict.TRUSTED
@@ -280,16 +312,26 @@ def _of_raise(
         word = Verdict.TRUSTED
         text = "Parallel tempering has been in the modes to which such images lead."
     numbers = (
-        f"RAISE is {short.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {short.explained:.1f} of "
-        "them."
+        f"RAISE is {short.nats:.1f} nats below parallel tempering's average, and what annealing "
+        f"loses on its way explains {short.explained:.1f} of them."
     )
-    factor = 1.0 if word == Verdict.TRUSTED else factor
+    factor = 1.0 if word == Verdict.TRUSTED else short.nats / _TOLERANCE
     yield Doubt(word, f"{numbers} {text}", Part.ANNEALING, factor)
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """By how many nats RAISE is below parallel tempering's average, how many of them are explained, and which of its images [n] lack more."""
+    """How far RAISE is below parallel tempering's average.
+
+    Attributes
+    ----------
+    nats : float
+        By how many nats.
+    explained : float
+        How many of them are explained.
+    affected : Tensor, shape [n]
+        Which of RAISE's images lack more than that.
+    """
 
     nats: float
     explained: float
@@ -299,7 +341,10 @@ class Shortfall:
 def shortfall(
     best: AnnealingRun, tempering: TemperingEstimate, explained: float = 0.0
 ) -> Shortfall | None:
-    """RAISE's shortfall, if on average it is larger by a nat than is explained; `explained` as for `judge`."""
+    """RAISE's shortfall, if on average it is larger by a nat than is explained.
+
+    `explained` is as for `judge`.
+    """
     explained += max(0.0, tempering.log_z - best.ais.log_weights.mean().item())
     below_ais = tempering.log_z - best.ais.log_z
     nats = best.bracket.gap - below_ais
@@ -312,44 +357,50 @@ def shortfall(
 
 
 def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
-    """Warnings about the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
+    """Warnings about the last run of AIS and RAISE.
+
+    `estimated` says that ln p*(v) is itself an estimate.
+    """
     runs = finished.runs
-    or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
     best = runs[-1]
-    gap = best.bracket.gap
-    found = list(best.bracket.warnings)
-    word = best.bracket.verdict(_TOLERANCE)
-    if word == "open":
+    bracket = best.bracket
+    warnings = list(bracket.warnings)
+    verdict = bracket.verdict(_TOLERANCE)
+    if verdict == BracketVerdict.OPEN:
         where = ""
-        if abs(best.bracket.median_gap) <= _TOLERANCE:
+        if abs(bracket.median_gap) <= _TOLERANCE:
             where = (
-                f" For half of the images the two are within {rounded_up(best.bracket.median_gap)} nats: the gap is due to a few "
-                "to which annealing hardly finds the way, and more time may not close it."
+                f" For half of the images the two are within {rounded_up(bracket.median_gap)} "
+                "nats: the gap is due to a few to which annealing hardly finds the way, and more "
+                "time may not close it."
             )
-        found.append(
-            f"The bracket is open by {gap:.1f} nats: AIS says {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}. "
-            f"The truth lies between them as far as RAISE is conservative.{where}"
+        warnings.append(
+            f"The bracket is open by {bracket.gap:.1f} nats: AIS says {bracket.upper:.2f}, RAISE "
+            f"{bracket.lower.mean:.2f}. The truth lies between them as far as RAISE is "
+            f"conservative.{where}"
         )
-    elif word == "crossed":
-        found.append(
-            f"RAISE lies above AIS by {-gap:.1f} nats, so that there is no bracket: the annealing model fits these images "
-            f"better than the model itself{or_else}."
+    elif verdict == BracketVerdict.CROSSED:
+        or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
+        warnings.append(
+            f"RAISE lies above AIS by {-bracket.gap:.1f} nats, so that there is no bracket: the "
+            f"annealing model fits these images better than the model itself{or_else}."
         )
     # Where AIS's error is infinite, its own warning says so already.
-    if _TOLERANCE / 2 < best.bracket.gap_std_error < math.inf:
-        found.append(
-            f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only "
+    if _TOLERANCE / 2 < bracket.gap_std_error < math.inf:
+        warnings.append(
+            f"The two ends of the bracket are known to {bracket.gap_std_error:.1f} nats only "
             "(one standard error); their agreement means little."
         )
     if len(runs) > 1:
-        moved = best.bracket.upper - runs[-2].bracket.upper
-        noise = max(run.bracket.upper_slack for run in runs[-2:])
+        before = runs[-2]
+        moved = bracket.upper - before.bracket.upper
+        noise = max(run.bracket.upper_slack for run in (before, best))
         if abs(moved) > max(_MOVING, noise):
-            found.append(
+            warnings.append(
                 f"AIS's estimate still moves: by {moved:+.1f} nats from "
-                f"K = {runs[-2].num_steps:,} to {best.num_steps:,}."
+                f"K = {before.num_steps:,} to {best.num_steps:,}."
             )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def rounded_up(nats: float) -> str:
