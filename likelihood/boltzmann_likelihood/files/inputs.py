@@ -16,7 +16,7 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import as_weights
 from boltzmann_likelihood.files.archives import from_archive, is_archive
 from boltzmann_likelihood.files.naming import IGNORE, model_of, parse_names
-from boltzmann_likelihood.files.stored import COMPLETE, listed, of_raw_bytes, read_stored
+from boltzmann_likelihood.files.stored import COMPLETE, listed, read_stored, untyped_bytes_note
 from boltzmann_likelihood.sources import ForeignRBM, Images
 from paperlib import storage
 from paperlib.datasets import binarize
@@ -177,7 +177,7 @@ class RowsFile:
         if array.dtype.kind not in "biuf":
             inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
             raise InputError(
-                f"{name}: expected numbers in {location}, got {array.dtype}{inside or of_raw_bytes(array)}"
+                f"{name}: expected numbers in {location}, got {array.dtype}{inside or untyped_bytes_note(array)}"
             )
         notes: list[str] = []
         columns = str(self._stored.get(f"{key}.header".removeprefix("."), "")).split("\n")

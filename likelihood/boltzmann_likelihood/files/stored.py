@@ -136,7 +136,7 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
         ) from error
 
 
-def of_raw_bytes(array: np.ndarray) -> str:
+def untyped_bytes_note(array: np.ndarray) -> str:
     """What to say of an array whose type numpy does not know, which it writes as bytes without a meaning."""
     if array.dtype.kind != "V" or array.dtype.names:
         return ""
