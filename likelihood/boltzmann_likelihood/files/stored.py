@@ -419,11 +419,13 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     separator = _separator(first)
     header = [word.strip().strip("\"'") for word in first.split(separator)]
     # A single row is no header.
-    numbered = _are_numbers_of_columns(header) and bool(text[len(first) :].strip())
-    numbers = sum(map(_is_number, header))
+    has_rows = bool(text[len(first) :].strip())
+    has_column_numbers = _are_numbers_of_columns(header) and has_rows
     # Names of columns differ from each other; a line with NA in it may be an image.
-    named = numbers < len(header) and (numbers == 0 or len(set(header)) == len(header))
-    skipped = int(numbered or named)
+    numbers = sum(map(_is_number, header))
+    are_different = len(set(header)) == len(header)
+    has_column_names = numbers < len(header) and (numbers == 0 or are_different)
+    skipped = int(has_column_numbers or has_column_names)
     expected = f"expected rows of numbers with commas between them in {path}"
     try:
         rows = np.loadtxt(
@@ -431,11 +433,12 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
         )
     except ValueError as error:
         raise InputError(f"{expected}: {_why_no_table(text, skipped)}") from error
-    if not rows.size and named and len(header) > 1:
+    if not rows.size and has_column_names and len(header) > 1:
         raise InputError(f"{expected}, got no rows: none below the first line")
     if not rows.size and skipped:
         raise InputError(f"{expected}, got none below the first line")
-    if numbered and len(header) < _MANY_COLUMNS and not np.isin(rows, (-1, 0, 1)).all():
+    is_short = len(header) < _MANY_COLUMNS
+    if has_column_numbers and is_short and not np.isin(rows, (-1, 0, 1)).all():
         raise InputError(
             f"expected a first line in {path} that is plainly a header or plainly an image, got "
             f"{first.strip()}, which may be both: remove a header, or put a line with names of the "
