@@ -861,6 +861,7 @@ def _require_no_layer_above(
 
 def _rbm_of(arrays: _Arrays, options: _NameOptions) -> _RBMReading:
     """The RBM of these arrays, without those of the training as long as the others are an RBM."""
+    # How surely an array is of the training, as in `training_level`; 4 is surer than any name.
     levels = {name: training_level(name) for name in arrays}
     levels |= dict.fromkeys(_copies_of_rbms(arrays), 3)
     # Beside a matrix, a single number is no vector of biases.
@@ -923,8 +924,8 @@ def _copies_beside(matrix: str, other: str, arrays: _Arrays) -> Collection[str]:
     return copies.values() if is_rbm else ()
 
 
-def _rbm_of_all(arrays: _Arrays, there: _Arrays, options: _NameOptions) -> _RBMReading:
-    """The RBM of all of these arrays, out of those that are there."""
+def _rbm_of_all(arrays: _Arrays, stored: _Arrays, options: _NameOptions) -> _RBMReading:
+    """The RBM of all of these arrays, out of those that are stored."""
     short = _short_names(arrays)
     _require_no_states(arrays, short)
     roles = _roles_by_name(arrays, short, options.arrays)
@@ -932,7 +933,7 @@ def _rbm_of_all(arrays: _Arrays, there: _Arrays, options: _NameOptions) -> _RBMR
         option = options.extended_by("weights=NAME", "visible=NAME", "hidden=NAME")
         raise InputError(
             "expected one matrix of weights, and a vector of biases for each of its sides, "
-            f"got {listed(there)}; say which is which with {option}"
+            f"got {listed(stored)}; say which is which with {option}"
         )
     matrix = roles[WEIGHTS]
     sides = _shape(arrays[matrix])
@@ -1164,7 +1165,7 @@ def _orientation(
 
 def _left_over_error(
     rest: _Arrays,
-    there: _Arrays,
+    stored: _Arrays,
     options: _NameOptions,
     members: Collection[str] = (),
     called: str = RBM.called,
@@ -1172,14 +1173,14 @@ def _left_over_error(
     """For arrays beside the model that the others, its members, are."""
     parts = "the weights and biases of one RBM"
     if called != RBM.called:
-        parts = f"{listed({name: there[name] for name in members})} of {called}"
-    reason = _why_left_over(rest, there, options, members, called)
+        parts = f"{listed({name: stored[name] for name in members})} of {called}"
+    reason = _why_left_over(rest, stored, options, members, called)
     return InputError(f"expected nothing besides {parts}, got {listed(rest)} as well{reason}")
 
 
 def _why_left_over(
     rest: _Arrays,
-    there: _Arrays,
+    stored: _Arrays,
     options: _NameOptions,
     members: Collection[str],
     called: str,
@@ -1203,7 +1204,7 @@ def _why_left_over(
             ": what is called so changes the model. Apply it to the weights and biases before they "
             f"are stored; {only}"
         )
-    sides = {side for name in members for side in _shape(there[name])} - {1}
+    sides = {side for name in members for side in _shape(stored[name])} - {1}
     if len(rest) == 2 and called == RBM.called and _are_labels(rest, sides):
         return (
             ". They may be those of labels, of which one is on: this is another model, whose Z is "
@@ -1216,7 +1217,7 @@ def _why_left_over(
             ". An array with as many values as a layer has units may act on them, and then the "
             f"model is another one without it; {only}"
         )
-    option = options.extended_by(*(f"{IGNORE}={name}" for name in _grouped(rest, there)))
+    option = options.extended_by(*(f"{IGNORE}={name}" for name in _grouped(rest, stored)))
     return f". What is not part of the model can be left out with {option}"
 
 

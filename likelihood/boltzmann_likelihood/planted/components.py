@@ -264,7 +264,7 @@ def plant_mode(
 ) -> tuple[RBM, Tensor]:
     """The model with a mode, and ln of what each number of new units that are on adds to its Z.
 
-    `shifted_log_z` has ln Z without the new units, of the biases that 0, 1, ... of them shift.
+    `shifted_log_z` has ln Z of the original model with biases shifted as by 0, 1, ... new units.
     """
     column = mode_weights(rbm, towards, units)
     bias = torch.tensor((log_odds + shifted_log_z[0] - shifted_log_z[-1]) / units, dtype=rbm.dtype)

@@ -309,11 +309,11 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     _, count, side, _ = bonds.shape
     sites = torch.arange(count * side * side).view(count, side, side)
     others = torch.stack([sites.roll(-1, 2), sites.roll(-1, 1)])
-    chosen = torch.nonzero(bonds.flatten()).flatten().numpy()
-    here = sites.expand(2, -1, -1, -1).flatten().numpy()[chosen]
-    there = others.flatten().numpy()[chosen]
+    indices = torch.nonzero(bonds.flatten()).flatten().numpy()
+    here = sites.expand(2, -1, -1, -1).flatten().numpy()[indices]
+    there = others.flatten().numpy()[indices]
     size = count * side * side
-    graph = coo_array((np.ones(len(chosen)), (here, there)), shape=(size, size))
+    graph = coo_array((np.ones(len(indices)), (here, there)), shape=(size, size))
     number, labels = connected_components(graph, directed=False)
     # A common root above one site of each component turns the forest into a tree, which a single
     # search traverses.
@@ -330,7 +330,7 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     first = np.zeros(len(child), dtype=bool)
     first[firsts] = True
     in_tree &= first
-    taken = np.where(in_tree, False, coins.flatten().numpy()[chosen])
+    taken = np.where(in_tree, False, coins.flatten().numpy()[indices])
     odd = np.zeros(size + 1, dtype=np.int64)
     np.add.at(odd, here, taken)
     np.add.at(odd, there, taken)
@@ -342,5 +342,5 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
             parity[parent[site]] ^= 1
     taken[in_tree] = np.array(parity, dtype=bool)[child[in_tree]]
     subset = torch.zeros(bonds.numel(), dtype=torch.bool)
-    subset[torch.from_numpy(chosen)] = torch.from_numpy(taken)
+    subset[torch.from_numpy(indices)] = torch.from_numpy(taken)
     return subset.view(bonds.shape)
