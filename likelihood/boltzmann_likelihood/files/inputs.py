@@ -228,7 +228,8 @@ class RowsFile:
             if len(stored) > 1:
                 choice = f"; of {printable(', '.join(stored))} choose one with {location}:NAME"
             raise InputError(f"{error}{choice}") from error
-        arrays = {key: entries[key] for key in entries if np.ndim(entries[key]) >= fewest_axes}  # pyright: ignore
+        axes = {key: np.ndim(entry) for key, entry in entries.items()}  # pyright: ignore
+        arrays = {key: entries[key] for key in entries if axes[key] >= fewest_axes}
         if member or len(arrays) != 1:
             lists = _lists(self.name, entries, member, widths)
             if lists or member:
