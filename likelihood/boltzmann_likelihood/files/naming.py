@@ -201,7 +201,7 @@ def model_of(
     >>> for note in notes:
     ...     print(note)
     weights: [hidden, visible] in the file, transposed
-    read as weights=W,visible=b,hidden=a
+    read as weights=W.T,visible=b,hidden=a
     passed over, by name: W_momentum
     """
     names = names or {}
