@@ -303,9 +303,10 @@ def _is_matrix(value: Entry) -> bool:
 
 def _tensor(name: str, value: Entry) -> Tensor:
     """A parameter as a dense tensor of real numbers."""
-    note = untyped_bytes_note(value) if isinstance(value, np.ndarray) else ""
-    if note:
-        raise InputError(f"expected numbers as {printable(name)}, got {value.dtype}{note}")
+    if isinstance(value, np.ndarray):
+        note = untyped_bytes_note(value)
+        if note:
+            raise InputError(f"expected numbers as {printable(name)}, got {value.dtype}{note}")
     return as_float_tensor(name, dense(name, value))
 
 

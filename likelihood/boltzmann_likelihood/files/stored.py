@@ -48,8 +48,8 @@ _SCALAR = np.float64(0).__reduce__()[0]
 _NUMPY_SCALARS = [_SCALAR, (_SCALAR, "numpy.core.multiarray.scalar"), np.dtype]
 _NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_HDF5_SUFFIXES = (".h5", ".hdf5")
-_TORCH_SUFFIXES = (".pt", ".pth", ".th", ".ckpt")
+_HDF5_SUFFIXES: tuple[str, ...] = (".h5", ".hdf5")
+_TORCH_SUFFIXES: tuple[str, ...] = (".pt", ".pth", ".th", ".ckpt")
 #: Suffixes of files that may hold models; the contents are looked at.
 MODEL_SUFFIXES: tuple[str, ...] = (
     ".safetensors",
