@@ -60,7 +60,7 @@ def test_stored_shards_are_found(tmp_path, monkeypatch):
     """
     # as `make shards` does it
     subprocess.run(["tar", "-xJf", STORED / "chapter-10.tar.xz", "-C", tmp_path], check=True)
-    monkeypatch.setattr(store, "_computed", lambda *arguments: pytest.fail("a shard is missing"))
+    monkeypatch.setattr(store, "_compute", lambda *arguments: pytest.fail("a shard is missing"))
     path = DBMPath(load_model("mnist-dbm", torch.float32))
     betas = uniform_betas(10_000)
     stored = run(tmp_path / "shards", path, chains=5_000, seed=3_014, betas=betas)

@@ -4,16 +4,17 @@ An answer with error bars, and with warnings where it may be wrong.
 
 A tool on top of the library `paperlib`, in Python and as the command `paperlib`.
 
-=====================================  ======================================================================
-`evaluate`                             the average ln p of test images under one model
-`compare`                              which of two models gives them the higher probability
-`audit`                                whether a ln Z, or a log-probability, that somebody states can be true
-`evaluate_training`                    where along its training a model was best
-`read_model`, `read_images`            what somebody else wrote: models and images from files of almost any program
-`boltzmann_likelihood.files`           everything that reads such files
-`boltzmann_likelihood.evaluation`      the runs, the doubts and the verdict behind these functions
-`boltzmann_likelihood.planted`         models of any size whose ln Z is known, to try an estimator on
-=====================================  ======================================================================
+=================================  ============================================================
+`evaluate`                         the average ln p of test images under one model
+`compare`                          which of two models gives them the higher probability
+`audit`                            whether a ln Z, or a log-probability, that somebody states
+                                   can be true
+`evaluate_training`                where along its training a model was best
+`read_model`, `read_images`        models and images from files of almost any program
+`boltzmann_likelihood.files`       everything that reads such files
+`boltzmann_likelihood.evaluation`  the runs, the doubts and the verdict behind these functions
+`boltzmann_likelihood.planted`     models of any size whose ln Z is known, to try an estimator on
+=================================  ============================================================
 
 All log-probabilities are in nats.
 """
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "evaluation": (
-        "Audit", "Bound", "CheckpointLikelihood", "Comparison", "Effort", "Evaluation", "ExactResult",
-        "TrainingLikelihood", "audit", "audit_evaluation", "compare", "describe", "evaluate", "evaluate_training", "quote",
+        "Audit", "Bound", "CheckpointLikelihood", "Comparison", "Effort", "Evaluation",
+        "ExactResult", "TrainingLikelihood", "audit", "audit_evaluation", "compare", "describe",
+        "evaluate", "evaluate_training", "quote",
     ),
-    "files": ("ForeignRBM", "Images", "binary_from_spins", "read_checkpoints", "read_images", "read_model", "read_weights"),
+    "files": (
+        "ForeignRBM", "Images", "binary_from_spins", "read_checkpoints", "read_images",
+        "read_model", "read_weights",
+    ),
 }  # fmt: skip
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -80,16 +80,19 @@ class ClusterExecutor(Executor):
         self._shared: tuple[Any, Any] = (None, None)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """As in any executor; its first argument is sent again only if it is another object than in the last call."""
+        """As in any executor.
+
+        The first argument of `fn` is sent again only if it is another object than in the last call.
+        """
         from dask import config
 
-        shared, *own = args
+        shared, *others = args
         if self._shared[0] is not shared:
             # The scheduler keeps the inputs of tasks, so what they share is not lost with a worker
             # that dies.
             with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
                 self._shared = shared, self.client.submit(_itself, shared, pure=False)
-        return self._executor.submit(fn, self._shared[1], *own, **kwargs)
+        return self._executor.submit(fn, self._shared[1], *others, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the connection, and a local cluster with it."""

@@ -35,10 +35,11 @@ CHECKED = (
 
 @cache
 def repository_state() -> tuple[str | None, bool | None]:
-    """Commit of the checkout that this package runs from, and whether anything in `CHECKED` differs from it, new files included.
+    """Commit of the checkout that this package runs from, and whether the code differs from it.
 
-    None if the package does not run from a checkout, or git cannot tell. Git is asked once per
-    process, so the answer is about the code that was imported, not about the folder hours later.
+    The code is what `CHECKED` names, new files included. None if the package does not run from a
+    checkout, or git cannot tell. Git is asked once per process, so the answer is about the code
+    that was imported, not about the folder hours later.
     """
     try:
         root = storage.repository_root()
@@ -57,9 +58,8 @@ def state_of(root: Path) -> tuple[str | None, bool | None]:
         # A folder that is not a repository may lie inside another one.
         if Path(top).resolve() != root.resolve():
             return None, None
-        return commit, bool(
-            git(root, "status", "--porcelain", "--untracked-files=all", "--", *CHECKED)
-        )
+        changes = git(root, "status", "--porcelain", "--untracked-files=all", "--", *CHECKED)
+        return commit, bool(changes)
     except (OSError, subprocess.CalledProcessError):
         return None, None
 
@@ -67,17 +67,17 @@ def state_of(root: Path) -> tuple[str | None, bool | None]:
 def git(folder: Path, *arguments: str) -> str:
     """What git prints in a folder, without white space around it."""
     # GIT_DIR and the like, which git sets for its hooks, would lead it to another repository.
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # Chapters ask at the same time, so none of them may take the lock of the repository.
     command = ["git", "--no-optional-locks", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env=plain, capture_output=True, encoding="utf-8", check=True
+    process = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=True
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def code_version() -> str:
-    """Version and commit, as a line to quote names them; a library without a checkout has only its version."""
+    """Version and commit, as a line to quote names them; without a checkout, the version."""
     commit, dirty = repository_state()
     if commit is None:
         return f"paperlib {__version__}"
@@ -103,7 +103,10 @@ def device_name(device: torch.device) -> str:
 
 
 def made_by() -> dict[str, str | bool | None]:
-    """The code (`repository_state`), the machine, its vector instructions, and the versions that make the numbers of this process."""
+    """The code, the machine and the versions that make the numbers of this process.
+
+    The code is that of `repository_state`, and the machine includes its vector instructions.
+    """
     commit, dirty = repository_state()
     return {
         "commit": commit,

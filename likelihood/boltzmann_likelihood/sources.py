@@ -1,4 +1,9 @@
-"""What was read from files, and how: models and images, and what a result says of them."""
+"""Models and images with the way in which they were read, and what a result says of it.
+
+A `ForeignRBM` is a model from a file, and `Images` are images from one. Whatever takes a model or
+images takes these as well: `model_of` and `pixels_of` give the parts that are evaluated, and
+`inputs_of` what the result says of their origin.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""The store of long computations: each part is computed once, kept in a file, and found there again.
+"""The store of long computations: each part is computed once and kept in a file.
 
 A file is named after everything that its part depends on. An interrupted computation therefore goes
 on where it stopped, a larger one starts from the parts of a smaller one, and other work has other
-files. `kept` does this for the parts of a `paperlib.resumable.Work`, which are tensors,
-`remembered` and `extended` for results that JSON can hold.
+files.
+
+- `kept`: the result of a `paperlib.resumable.Work`, whose parts are tensors.
+- `remembered`: a result that JSON can hold.
+- `extended`: such a result that grows.
 
 Missing parts are computed here one after the other, or by the workers of an executor, and stored
 here as they arrive. It may be a `ProcessPoolExecutor`, or that of a Dask cluster
@@ -23,7 +26,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
 from sys import intern
@@ -72,7 +75,9 @@ def kept(
     progress: bool | None = None,
     executor: Executor | None = None,
 ) -> Result:
-    """The result of a long computation; parts that are not found in the folder are computed and kept there.
+    """The result of a long computation, whose parts are kept in a folder.
+
+    Parts that are not there yet are computed.
 
     Parameters
     ----------
@@ -112,14 +117,14 @@ def kept(
     contents: dict[int, dict[str, Tensor]] = {}
     total = sum(part.steps for part in work.parts)
     with step_bar(total, work.description, progress, work.unit) as bar:
-        reached = 0
+        steps = 0
 
         def take(number: int, tensors: dict[str, Tensor]) -> None:
-            nonlocal reached
+            nonlocal steps
             contents[number] = tensors
-            reached += work.parts[number].steps
+            steps += work.parts[number].steps
             # A part need not have counted its steps.
-            bar.update(reached - bar.n)
+            bar.update(steps - bar.n)
 
         def store(number: int, computed: _Computed) -> None:
             if files:
@@ -131,11 +136,11 @@ def kept(
             if files and files[number].is_file():
                 take(number, _read(files[number]))
             elif executor is None:
-                store(number, _computed(work.shared, part, work.device, bar.update))
+                store(number, _compute(work.shared, part, work.device, bar.update))
             else:
                 missing.append(number)
         if executor is not None:
-            for number, computed in _arriving(executor, work, missing):
+            for number, computed in _from_workers(executor, work, missing):
                 store(number, computed)
     return work.join([contents[number] for number in range(len(work.parts))])
 
@@ -147,38 +152,39 @@ class _Computed(NamedTuple):
     made_by: dict[str, Any]
 
 
-def _arriving(
+def _from_workers(
     executor: Executor, work: Work[Any], missing: Sequence[int]
 ) -> Iterator[tuple[int, _Computed]]:
     """Numbers and contents of the missing parts, as they arrive from the workers."""
     for first in range(0, len(missing), _PARTS_AHEAD):
-        sent = {
-            executor.submit(
-                _computed_by_worker, work.shared, work.parts[number], work.device, _versions()
-            ): number
-            for number in missing[first : first + _PARTS_AHEAD]
-        }
+        number_of: dict[Future[_Computed], int] = {}
+        for number in missing[first : first + _PARTS_AHEAD]:
+            part = work.parts[number]
+            future = executor.submit(
+                _compute_in_worker, work.shared, part, work.device, _versions()
+            )
+            number_of[future] = number
         try:
-            for future in as_completed(sent):
+            for future in as_completed(number_of):
                 # Forgotten here, so that a cluster need not remember it either.
-                yield sent.pop(future), future.result()
+                yield number_of.pop(future), future.result()
         finally:
-            for future in sent:
+            for future in number_of:
                 future.cancel()
 
 
-def _computed(shared: Any, part: Part, device: torch.device, on_step: OnStep) -> _Computed:
+def _compute(shared: Any, part: Part, device: torch.device, on_step: OnStep) -> _Computed:
     started = time.perf_counter()
     tensors = part.tensors(shared, device, on_step)
     seconds = round(time.perf_counter() - started, 6)
     return _Computed(tensors, _made_here(device) | {"seconds": seconds})
 
 
-def _computed_by_worker(shared: Any, part: Part, device: torch.device, versions: str) -> _Computed:
+def _compute_in_worker(shared: Any, part: Part, device: torch.device, versions: str) -> _Computed:
     if versions != _versions():
         raise RuntimeError(f"cluster: expected workers with {versions}, got one with {_versions()}")
     torch.set_num_threads(1)
-    return _computed(shared, part, device, lambda steps: None)
+    return _compute(shared, part, device, lambda steps: None)
 
 
 def _versions() -> str:
@@ -198,14 +204,14 @@ def _write(file: Path, part: _Computed) -> None:
 def _read(file: Path) -> dict[str, Tensor]:
     try:
         tensors = read_safetensors(file)
-        made = _made_by(file)
+        origin = _made_by(file)
     except ValueError as error:
-        raise _not_whole(file) from error
-    note(file.stem, True, made)
+        raise _damaged_error(file) from error
+    note(file.stem, True, origin)
     return tensors
 
 
-def _not_whole(file: Path) -> InputError:
+def _damaged_error(file: Path) -> InputError:
     return InputError(f"folder: expected whole shards; remove {file} and run again")
 
 
@@ -229,7 +235,7 @@ def remembered(
     file: str | None = None,
     device: torch.device = _CPU,
 ) -> dict[str, Any]:
-    """What `compute` gives; once it is kept in the folder it is read from there.
+    """What `compute` gives, kept in a folder; from then on it is read from there.
 
     Parameters
     ----------
@@ -286,29 +292,30 @@ def extended(
 ) -> dict[str, Any]:
     """As `remembered`, for results that grow.
 
-    `extend` is given what is kept so far, {} at first, adds what is missing, and calls the function
-    that it is given to keep all of it. It may set `seconds`, which is then said of the file.
+    `extend` takes two arguments: the result so far, which is {} at first, and a function that keeps
+    it. It adds what is missing to the result and calls the function. It may set `seconds`, which
+    are then those of the file.
     """
     text = _canonical(identity)
     name = "" if folder is None else file or name_of(identity)
     path = None if folder is None else Path(folder) / name
-    result, made = _read_json(path, text)
+    result, origin = _read_json(path, text)
     is_new = False
 
     def keep() -> None:
-        nonlocal made, is_new
-        made = _made_here(device)
+        nonlocal origin, is_new
+        origin = _made_here(device)
         is_new = True
         if path is not None:
-            whole = {**result, _MADE_BY: made, _IDENTITY: identity}
-            storage.write_json(path, whole, allow_nan=True)
+            contents = {**result, _MADE_BY: origin, _IDENTITY: identity}
+            storage.write_json(path, contents, allow_nan=True)
 
     extend(result, keep)
     if path is not None:
-        if made:
+        if origin:
             # Files of version 0.2 and 0.3 do not name the device.
-            made = {"device": device.type, **made, "seconds": result.get("seconds")}
-        note(name.removesuffix(".json"), not is_new, made)
+            origin = {"device": device.type, **origin, "seconds": result.get("seconds")}
+        note(name.removesuffix(".json"), not is_new, origin)
     return result
 
 
@@ -319,13 +326,13 @@ def _read_json(path: Path | None, identity: str) -> tuple[dict[str, Any], dict[s
     try:
         result = dict(json.loads(path.read_text()))
     except (TypeError, ValueError) as error:
-        raise _not_whole(path) from error
-    made = result.pop(_MADE_BY, None)
+        raise _damaged_error(path) from error
+    origin = result.pop(_MADE_BY, None)
     # Older files do not say what they hold; their names do. Compared as text, since JSON knows no
     # tuples.
     if _IDENTITY in result and _canonical(result.pop(_IDENTITY)) != identity:
-        raise _not_whole(path)
-    return result, made
+        raise _damaged_error(path)
+    return result, origin
 
 
 def name_of(identity: Sequence[Any]) -> str:
@@ -361,14 +368,19 @@ _used: list[ShardUse] = []
 
 
 def note(name: str, found: bool, made_by: Mapping[str, Any] | None) -> None:
-    """Remember that this process used the shard of this name, and what its file says about how it was computed."""
-    made = made_by or {}
-    processor = made.get("device")
+    """Remember that this process used the shard of this name, and what its file says made it."""
+    origin = made_by or {}
+    commit = origin.get("commit")
+    processor = origin.get("device")
     if processor == "cpu":
-        processor = f"{made['processor']}, {made['instructions']}"
-    # Each string is kept only once, however many parts there are.
-    commit, processor = (text and intern(text) for text in (made.get("commit"), processor))
-    _used.append(ShardUse(name, found, commit, made.get("dirty"), processor, made.get("seconds")))
+        processor = f"{origin['processor']}, {origin['instructions']}"
+    # Each string is in memory only once, however many parts there are.
+    if commit:
+        commit = intern(commit)
+    if processor:
+        processor = intern(processor)
+    use = ShardUse(name, found, commit, origin.get("dirty"), processor, origin.get("seconds"))
+    _used.append(use)
 
 
 def shards_used() -> list[ShardUse]:
@@ -377,11 +389,12 @@ def shards_used() -> list[ShardUse]:
 
 
 def summarize_shards(uses: Iterable[ShardUse]) -> dict[str, Any]:
-    """A short summary of what computed these shards; one that was used more than once counts as at its first use.
+    """A short summary of what computed these shards.
 
-    `found` counts those that were found, `unknown` those from unknown code, because their files do
-    not say or there was no git, and `uncommitted` those from code that differed from its commit.
-    `seconds` is the total time of the shards that state it; None if none does.
+    A shard that was used more than once counts as at its first use. `found` counts those that were
+    found, `unknown` those from unknown code, because their files do not say or there was no git,
+    and `uncommitted` those from code that differed from its commit. `seconds` is the total time of
+    the shards that state it; None if none does.
     """
     first: dict[str, ShardUse] = {}
     for use in uses:

@@ -1,10 +1,15 @@
-"""The checkpoints of a training run from an archive of `rbms`, from a folder, or from files in the given order."""
+"""The checkpoints of a training run: the updates of an archive, the files of a folder, or a list.
+
+`read_checkpoints` gives the models by name, in the order of training. Whatever the user names one
+by one must be a model. In a folder or archive, what cannot be used may be left out with a sentence
+that says why.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -69,96 +74,119 @@ def read_checkpoints(
     ['epoch9.npz', 'epoch10.npz']
     """
     files = [Path(path) for path in paths]
-    alone = files[0] if len(files) == 1 else None
-    in_folder = alone is not None and alone.is_dir()
-    # What the user names one by one is all wanted.
-    named = alone is None or updates is not None
-    if alone is not None and storage.is_file(alone) and is_archive(read_stored("path", alone)):
-        chosen = archive_updates(alone) if updates is None else sorted(set(updates))
-        # An update that is not stored raises an error whose message names the stored ones.
-        readers = {f"update_{n}": partial(read_model, f"{alone}:update_{n}") for n in chosen}
+    single = files[0] if len(files) == 1 else None
+    is_folder = single is not None and single.is_dir()
+    if single is not None and storage.is_file(single) and is_archive(read_stored("path", single)):
+        readers = _archive_readers(single, updates)
+    elif updates is not None:
+        raise InputError("updates: expected none, since they belong to a single archive")
+    elif single is not None and is_folder:
+        readers = _file_readers(_files_of_folder(single), names, width)
     else:
-        if updates is not None:
-            raise InputError("updates: expected none, since they belong to a single archive")
-        if alone is not None and in_folder:
-            files = _of_folder(alone)
-        if len(files) < 2:
-            raise InputError(
-                f"models: expected an archive of rbms, a folder, or at least two model files, got {', '.join(map(str, files)) or 'none'}"
-            )
-        # The whole path where file names alone are not unique.
-        same = len({file.name for file in files}) < len(files)
-        readers = {
-            str(file) if same else file.name: partial(_of_file, file, names, width)
-            for file in files
-        }
+        readers = _file_readers(files, names, width)
+    # What the user names one by one is all wanted.
+    all_wanted = single is None or updates is not None or left_out is None
     problems: list[str] = []
 
-    def usable(name: str) -> ForeignRBM | None:
+    def read(name: str) -> ForeignRBM | None:
         try:
             return readers[name]()
         except InputError as error:
-            if named or left_out is None:
+            if all_wanted:
                 raise
             diverged = "; training diverged there" if "finite" in str(error) else ""
             problems.append(f"{name} is left out: {error}{diverged}")
             return None
 
-    chosen = list(readers)
-    if most is not None and updates is None and len(chosen) > most:
-        if in_folder:
+    selection = list(readers)
+    if most is not None and updates is None and len(selection) > most:
+        if is_folder:
             # Whatever else lies in a folder does not take the place of a checkpoint.
-            chosen = [name for name in chosen if usable(name) is not None]
-        count = len(chosen)
-        chosen = [chosen[number] for number in evenly(count, most)]
-        if left_out is not None and len(chosen) < count:
-            left_out(f"{len(chosen)} of {count} checkpoints are taken, evenly spaced")
-    found = {name: model for name in chosen if (model := usable(name)) is not None}
-    if not found:
+            selection = [name for name in selection if read(name) is not None]
+        count = len(selection)
+        selection = [selection[number] for number in evenly(count, most)]
+        if left_out is not None and len(selection) < count:
+            left_out(f"{len(selection)} of {count} checkpoints are taken, evenly spaced")
+    models: dict[str, ForeignRBM] = {}
+    for name in selection:
+        model = read(name)
+        if model is not None:
+            models[name] = model
+    if not models:
         raise InputError(
             f"models: expected at least one checkpoint that can be used, got none; {problems[0]}"
         )
     if left_out is not None:
         for problem in problems:
             left_out(problem)
-    first = next(iter(found.values()))
-    for name, model in found.items():
-        if model.spin_visible != first.spin_visible:
-            raise InputError(
-                f"models: expected the same kind of visible units in all, got another one in {name}"
-            )
-    return found
+    _require_one_kind(models)
+    return models
 
 
-def _of_file(file: Path, names: str | None, width: Callable[[], int] | None) -> ForeignRBM:
+def _archive_readers(
+    archive: Path, updates: Sequence[int] | None
+) -> dict[str, Callable[[], ForeignRBM]]:
+    """What reads each update of an archive, by name."""
+    numbers = archive_updates(archive) if updates is None else sorted(set(updates))
+    # An update that is not stored raises an error whose message names the stored ones.
+    return {f"update_{n}": partial(read_model, f"{archive}:update_{n}") for n in numbers}
+
+
+def _file_readers(
+    files: Sequence[Path], names: str | None, width: Callable[[], int] | None
+) -> dict[str, Callable[[], ForeignRBM]]:
+    """What reads each of several files, by name; by its path if file names are not unique."""
+    if len(files) < 2:
+        raise InputError(
+            "models: expected an archive of rbms, a folder, or at least two model files, "
+            f"got {', '.join(map(str, files)) or 'none'}"
+        )
+    are_unique = len({file.name for file in files}) == len(files)
+    return {
+        file.name if are_unique else str(file): partial(_read_file, file, names, width)
+        for file in files
+    }
+
+
+def _read_file(file: Path, names: str | None, width: Callable[[], int] | None) -> ForeignRBM:
     if file.is_dir():
         raise InputError(f"path: expected a file, got the folder {file}")
     return read_model(file, names, width)
 
 
-def _of_folder(folder: Path) -> list[Path]:
+def _require_one_kind(models: Mapping[str, ForeignRBM]) -> None:
+    """Raise if the visible units are spins in some models and not in others."""
+    first = next(iter(models.values()))
+    for name, model in models.items():
+        if model.spin_visible != first.spin_visible:
+            raise InputError(
+                f"models: expected the same kind of visible units in all, got another one in {name}"
+            )
+
+
+def _files_of_folder(folder: Path) -> list[Path]:
+    """The files of a folder, in the order of the numbers in their names."""
     # not the hidden files that macOS leaves on other systems' disks, one for each real file
     files = [file for file in folder.iterdir() if not file.name.startswith(".")]
     if len(files) < 2:
         raise InputError(
             f"models: expected a folder with at least two model files, got {len(files)} in {folder}"
         )
+    return sorted(files, key=_numbers_in)
 
-    def order(file: Path) -> list[tuple[float, str]]:
-        # A number with one point is a decimal, as in T3.54; with more, it is of a version or a
-        # date.
-        parts = re.split(r"((?:(?<![\d.])\d+\.\d+(?![\d.]*\d))|\d+)", file.name)
-        numbered = [part[:1].isdecimal() for part in parts]
-        return [
-            (float(part), "") if number else (-1.0, part)
-            for part, number in zip(parts, numbered, strict=True)
-        ]
 
-    return sorted(files, key=order)
+def _numbers_in(file: Path) -> list[tuple[float, str]]:
+    """The key that sorts files by the numbers in their names, and by the text between these."""
+    # A number with one point is a decimal, as in T3.54; with more, it is of a version or a date.
+    parts = re.split(r"((?:(?<![\d.])\d+\.\d+(?![\d.]*\d))|\d+)", file.name)
+    return [(float(part), "") if part[:1].isdecimal() else (-1.0, part) for part in parts]
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, with the first and the last; the last alone if `most` is 1."""
+    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, with the first and the last.
+
+    If `most` is 1, this is the last one.
+    """
     if most == 1:
         return [count - 1]
     if count <= most:

@@ -1,4 +1,4 @@
-"""What is said of a model of categorical visible units, which earlier versions read."""
+"""The message about a model of categorical visible units, which earlier versions read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def categorical_model(sites: int, states: int) -> str:
 
     Examples
     --------
-    >>> print(categorical_model(9, 21))
-    a Potts RBM [L=9, q=21]: only RBMs, DBMs and DBNs of binary units are read; version 0.4 of this program reads it
+    >>> categorical_model(9, 21).partition(":")[0]
+    'a Potts RBM [L=9, q=21]'
     """
     return (
         f"a Potts RBM [L={sites}, q={states}]: only RBMs, DBMs and DBNs of binary units are read; "

@@ -1,4 +1,13 @@
-"""Models, images and weights of images from files of many origins. Nothing is ever unpickled."""
+"""Models, images and weights of images from files of many origins. Nothing is ever unpickled.
+
+- `read_model`: a model, and how it was read.
+- `read_images`: binary images, [N, D]. Where a file may be read before its images are needed, a
+  `RowsFile` reads it once, and `images_of` makes the images.
+- `read_weights`: the weights of test images.
+
+Which array of a file is what is decided in `boltzmann_likelihood.files.naming` for models, and by
+`RowsFile.rows` for images and weights.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +25,7 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import as_weights
 from boltzmann_likelihood.files.archives import from_archive, is_archive
 from boltzmann_likelihood.files.naming import IGNORE, model_of, parse_names
-from boltzmann_likelihood.files.stored import COMPLETE, listed, of_raw_bytes, read_stored
+from boltzmann_likelihood.files.stored import COMPLETE, listed, read_stored, untyped_bytes_note
 from boltzmann_likelihood.sources import ForeignRBM, Images
 from paperlib import storage
 from paperlib.datasets import binarize
@@ -33,7 +42,7 @@ from paperlib.validation import (
 # ARCHIVE.h5:update_N is one model of an archive, IMAGES.npz:x_test one array of a file.
 _UPDATE = re.compile(r"(?P<path>.+):update_(?P<update>\d+)", re.DOTALL)
 _LABELS = ("label", "labels", "class", "target", "y", "digit")
-# Above this value, the largest one is taken for a grey level of at most 255 and not for white on
+# Above this value, the largest one is a grey level of at most 255. Up to it, it may be white on
 # another scale.
 _DARKEST_WHITE = 127
 
@@ -82,24 +91,29 @@ def read_model(
     Examples
     --------
     >>> import tempfile
+    >>> tensors = {"W": torch.zeros(3, 2), "b": torch.zeros(3), "c": torch.zeros(2)}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     torch.save({"W": torch.zeros(3, 2), "b": torch.zeros(3), "c": torch.zeros(2)}, f"{folder}/model.pt")
-    ...     read_model(f"{folder}/model.pt", width=lambda: 3)
-    ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=('read as weights=W,visible=b,hidden=c',))
+    ...     torch.save(tensors, f"{folder}/model.pt")
+    ...     model = read_model(f"{folder}/model.pt", width=lambda: 3)
+    >>> model.rbm
+    RBM(3 visible, 2 hidden, torch.float32, cpu)
+    >>> model.notes
+    ('read as weights=W,visible=b,hidden=c',)
     """
     location = os.fspath(path)
     update = None
-    if archive := _UPDATE.fullmatch(location):
-        location = archive["path"]
-        update = int(archive["update"])
-    chosen = parse_names(names)
-    stored = _of_files(location)
-    if is_archive(stored) and not chosen.keys() - {IGNORE}:
+    match = _UPDATE.fullmatch(location)
+    if match:
+        location = match["path"]
+        update = int(match["update"])
+    roles = parse_names(names)
+    stored = _read_files(location)
+    if is_archive(stored) and not roles.keys() - {IGNORE}:
         return from_archive(stored, Path(location), update)
     if update is not None:
         raise InputError(f"update: expected none, since {location} is no archive of rbms")
     try:
-        model, notes, log_z = model_of(stored, chosen, width)
+        model, notes, log_z = model_of(stored, roles, width)
     except InputError as error:
         raise InputError(
             f"path: expected a model in {location}: {str(error).removeprefix('path: ')}"
@@ -109,25 +123,29 @@ def read_model(
     return ForeignRBM(model, origin + kind, stored_log_z=log_z, notes=notes)
 
 
-def _of_files(location: str) -> Mapping[str, Entry]:
-    """The entries of a file, or of several with commas between them; those without a name, and those of several, are called as their file."""
-    alone = storage.is_file(location) or "," not in location
-    files = [location] if alone else location.split(",")
-    called = [Path(file).stem for file in files]
-    if len(set(called)) < len(called):
-        called = [Path(file).with_suffix("").as_posix() for file in files]
-    found: dict[str, Entry] = {}
-    for file, name in zip(files, called, strict=True):
+def _read_files(location: str) -> Mapping[str, Entry]:
+    """The entries of a file, or of several with commas between them.
+
+    The name of an entry begins with that of its file if there are several, or if the entry has no
+    name of its own.
+    """
+    is_one = storage.is_file(location) or "," not in location
+    files = [location] if is_one else location.split(",")
+    names = [Path(file).stem for file in files]
+    if len(set(names)) < len(names):
+        names = [Path(file).with_suffix("").as_posix() for file in files]
+    stored: dict[str, Entry] = {}
+    for file, name in zip(files, names, strict=True):
         entries = read_stored("path", file)
-        if alone and "" not in entries:
+        if is_one and "" not in entries:
             return entries
         new = {f"{name}.{key}".removesuffix("."): entry for key, entry in entries.items()}
-        if found.keys() & new.keys():
+        if stored.keys() & new.keys():
             raise InputError(
                 f"path: expected different files, got the same one twice in {location}"
             )
-        found |= new
-    return found
+        stored |= new
+    return stored
 
 
 class RowsFile:
@@ -166,8 +184,7 @@ class RowsFile:
         labels is left out only if it is one too many.
         """
         name = self.name
-        location = self._location
-        key, entry = self._chosen(fewest_axes, widths)
+        key, entry = self._named_entry(fewest_axes, widths)
         array = _as_array(name, key, entry)
         if array.dtype.kind == "U":
             raise InputError(
@@ -175,9 +192,11 @@ class RowsFile:
                 "sequences; of strings of bits, make a row of numbers each"
             )
         if array.dtype.kind not in "biuf":
-            inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
+            note = untyped_bytes_note(array)
+            if isinstance(entry, bytes):
+                note = " as bytes: unpack that file first"
             raise InputError(
-                f"{name}: expected numbers in {location}, got {array.dtype}{inside or of_raw_bytes(array)}"
+                f"{name}: expected numbers in {self._location}, got {array.dtype}{note}"
             )
         notes: list[str] = []
         columns = str(self._stored.get(f"{key}.header".removeprefix("."), "")).split("\n")
@@ -192,9 +211,8 @@ class RowsFile:
             array = array.reshape(len(array), int(np.prod(array.shape[1:])))
         return array, tuple(notes)
 
-    def _chosen(self, fewest_axes: int, widths: Collection[int]) -> tuple[str, Entry]:
+    def _named_entry(self, fewest_axes: int, widths: Collection[int]) -> tuple[str, Entry]:
         """The name and the content of the one entry that can be rows."""
-        name = self.name
         location = self._location
         member = self._member
         stored = self._stored
@@ -206,17 +224,23 @@ class RowsFile:
         try:
             entries = {key: self._entry(key) for key in stored}
         except InputError as error:
-            others = f"; of {printable(', '.join(stored))} choose one with {location}:NAME"
-            raise InputError(f"{error}{others if len(stored) > 1 else ''}") from error
-        arrays = {key: entries[key] for key in entries if np.ndim(entries[key]) >= fewest_axes}  # pyright: ignore
+            choice = ""
+            if len(stored) > 1:
+                choice = f"; of {printable(', '.join(stored))} choose one with {location}:NAME"
+            raise InputError(f"{error}{choice}") from error
+        axes = {key: np.ndim(entry) for key, entry in entries.items()}  # pyright: ignore
+        arrays = {key: entries[key] for key in entries if axes[key] >= fewest_axes}
         if member or len(arrays) != 1:
-            arrays = _lists(name, entries, member, widths) or ({} if member else arrays)
+            lists = _lists(self.name, entries, member, widths)
+            if lists or member:
+                arrays = lists
         if len(arrays) != 1:
             raise InputError(
-                f"{name}: expected one array in {location}, got {listed(arrays or entries)}; choose with {location}:NAME"
+                f"{self.name}: expected one array in {location}, got {listed(arrays or entries)}; "
+                f"choose with {location}:NAME"
             )
-        [chosen] = arrays.items()
-        return chosen
+        [named_entry] = arrays.items()
+        return named_entry
 
 
 def _as_array(name: str, key: str, entry: Entry) -> np.ndarray:
@@ -232,20 +256,24 @@ def _as_array(name: str, key: str, entry: Entry) -> np.ndarray:
 def _lists(
     name: str, entries: Mapping[str, Entry], member: str, widths: Collection[int]
 ) -> dict[str, np.ndarray]:
-    """Lists, such as cells of MATLAB, in which every entry is an image of one of these widths, or the list of this name."""
+    """The list of this name, or all lists of images of one of these widths, as arrays [N, ...].
+
+    Cells of MATLAB are such lists.
+    """
     numbered: dict[str, dict[int, Entry]] = {}
     for key, entry in entries.items():
         group, _, number = key.rpartition(".")
         if number.isdecimal() and np.ndim(entry):  # pyright: ignore
             numbered.setdefault(group, {})[int(number)] = entry
-    found: dict[str, np.ndarray] = {}
+    lists: dict[str, np.ndarray] = {}
     for group, items in numbered.items():
         shapes = {tuple(np.shape(entry)) for entry in items.values()}  # pyright: ignore
-        fits = group == member if member else not widths or math.prod(min(shapes)) in widths
-        if len(shapes) == 1 and fits:
+        is_named = group == member
+        has_width = not widths or math.prod(min(shapes)) in widths
+        if len(shapes) == 1 and (is_named if member else has_width):
             images = [_as_array(name, f"{group}.{n}", items[n]) for n in sorted(items)]
-            found[group] = np.stack(images)
-    return found
+            lists[group] = np.stack(images)
+    return lists
 
 
 def read_images(
@@ -256,7 +284,9 @@ def read_images(
     spins: bool = False,
     threshold: float | None = None,
 ) -> Images:
-    """Binary images from `.npy`, `.npz`, `.mat`, `.csv`, IDX, HDF5 or what `torch.save` wrote (also gzipped).
+    """Binary images from a file of one of many formats, possibly gzipped.
+
+    The formats are `.npy`, `.npz`, `.mat`, `.csv`, IDX, HDF5 and what `torch.save` writes.
 
     Parameters
     ----------
@@ -321,42 +351,21 @@ def images_of(
     threshold: float | None = None,
 ) -> Images:
     """`read_images` from a file that may have been read before."""
-    name = file.name
-    path = file.path
     array, notes = file.rows(widths=(width,))
     if binarize_seed is not None and threshold is not None:
         raise InputError("threshold: expected it or a seed for binarization, got both")
-    images = as_tensor(name, array)
-    if not images.numel():
-        raise InputError(f"{name}: expected at least one image, got an empty table in {path}")
-    if images.ndim == 1:
-        raise InputError(
-            f"{name}: expected a row of values for each image, got a single row of {len(images)} in "
-            f"{path}: labels, or one image, which needs an axis for the number of images"
-        )
-    if images.shape[1] != width:
-        raise InputError(
-            f"{name}: expected images of {width} values, as many as the model has visible units, got {images.shape[1]} "
-            f"in {path}{_why_other_width(images, width)}"
-        )
-    if images.is_floating_point():
-        try:
-            require_finite(name, images)
-        except InputError as error:
-            raise InputError(f"{error}; {COMPLETE}") from error
+    images = as_tensor(file.name, array)
+    _require_rows(file, images, width)
     low = images.min().item()
     high = images.max().item()
     if spins and low == -1:
-        if not _are_spins(images):
-            raise InputError(
-                f"{name}: expected -1 and 1 throughout, got other values beside -1. {_what_to_do(images, low, high)}"
-            )
-        images = (images > 0).view(torch.uint8)
+        images = _from_spins(file.name, images, high)
         low = 0
     if threshold is not None:
         if not low <= threshold < high:
             raise InputError(
-                f"threshold: expected a number from {low:g} to below {high:g}, the values of the {name}, got {threshold:g}"
+                f"threshold: expected a number from {low:g} to below {high:g}, the values of the "
+                f"{file.name}, got {threshold:g}"
             )
         above = (images > threshold).to(torch.uint8)
         return Images(above, f"pixels on where above {threshold:g}", notes)
@@ -364,8 +373,8 @@ def images_of(
     if binarize_seed is not None:
         if low < 0 or high > white or _lacks_values(images, low, high):
             raise InputError(
-                f"{name}: expected intensities from 0 to 1 or grey levels up to 255, got values from {low:g} to {high:g}. "
-                f"{_what_to_do(images, low, high)}"
+                f"{file.name}: expected intensities from 0 to 1 or grey levels up to 255, got "
+                f"values from {low:g} to {high:g}. {_what_to_do(images, low, high)}"
             )
         drawn = binarize(images, binarize_seed, white)
         return Images(drawn, f"images binarised once with seed {binarize_seed}", notes)
@@ -373,91 +382,148 @@ def images_of(
         return Images(images, notes=notes)
     try:
         for block in blocks(images):
-            require_binary(name, block / white)
+            require_binary(file.name, block / white)
     except InputError as error:
         raise InputError(f"{error}. {_what_to_do(images, low, high)}") from error
     return Images((images > 0).view(torch.uint8), notes=notes)
 
 
+def _require_rows(file: RowsFile, images: Tensor, width: int) -> None:
+    """Raise unless there are images, each a row of `width` finite numbers."""
+    name = file.name
+    if not images.numel():
+        raise InputError(f"{name}: expected at least one image, got an empty table in {file.path}")
+    if images.ndim == 1:
+        raise InputError(
+            f"{name}: expected a row of values for each image, got a single row of {len(images)} "
+            f"in {file.path}: labels, or one image, which needs an axis for the number of images"
+        )
+    if images.shape[1] != width:
+        raise InputError(
+            f"{name}: expected images of {width} values, as many as the model has visible units, "
+            f"got {images.shape[1]} in {file.path}{_why_other_width(images, width)}"
+        )
+    if images.is_floating_point():
+        try:
+            require_finite(name, images)
+        except InputError as error:
+            raise InputError(f"{error}; {COMPLETE}") from error
+
+
+def _from_spins(name: str, images: Tensor, high: float) -> Tensor:
+    """Images of -1 and 1 as bits; raise if they have other values."""
+    if not _are_spins(images):
+        raise InputError(
+            f"{name}: expected -1 and 1 throughout, got other values beside -1. "
+            f"{_what_to_do(images, -1, high)}"
+        )
+    return (images > 0).view(torch.uint8)
+
+
 def _why_other_width(images: Tensor, width: int) -> str:
     """A guess at what is the matter with images of another width than the model's."""
-    count = images.shape[1]
     if len(images) == width:
         return " (is the array transposed?)"
-    if count == width + 1:
+    if images.shape[1] > width:
+        return _why_wider(images, width)
+    return _why_narrower(images, width)
+
+
+def _why_wider(images: Tensor, width: int) -> str:
+    more = images.shape[1] - width
+    if more == 1:
         return (
             " (is there a label in the first or last column? Leave it out. Or the number of times "
             "that the row occurred? Then write that column to a file of its own for --weights)"
         )
-    for extra, where in ((images[:, width:], "last"), (images[:, : count - width], "first")):
-        if count > width + 1 and bool(
-            ((extra == 0) | (extra == 1)).all() & (extra.sum(1) == 1).all()
-        ):
-            return f" (the {where} {count - width} columns have a single one in each row, as labels have: leave them out)"
+    for extra, where in ((images[:, width:], "last"), (images[:, :more], "first")):
+        if bool(((extra == 0) | (extra == 1)).all() & (extra.sum(1) == 1).all()):
+            return (
+                f" (the {where} {more} columns have a single one in each row, as labels have: "
+                "leave them out)"
+            )
+    return ""
+
+
+def _why_narrower(images: Tensor, width: int) -> str:
+    count = images.shape[1]
     if count == -(-width // 8) and images.dtype == torch.uint8:
         return " (if eight bits are packed into each byte, unpack them)"
     if count == 1:
         return " (if a row is a string of bits, put commas between them)"
-    # Labels have a unit for each of at least two kinds, and fewer than half of the units are hardly
-    # for labels.
     if count == width - 1:
         return " (was a column left out, as a label or as the number of the row?)"
-    if max(width - 20, width // 2 + 1) <= count < width:
+    # Labels have a unit for each of at least two kinds, and fewer than half of the units are hardly
+    # for labels.
+    if count >= max(width - 20, width // 2 + 1):
         return (
-            f" (if the model has {width - count} visible units for labels, it gives a probability to images with their labels: append these to the "
-            "images, as zeros and a one)"
+            f" (if the model has {width - count} visible units for labels, it gives a probability "
+            "to images with their labels: append these to the images, as zeros and a one)"
         )
     return ""
 
 
-def _are(images: Tensor, told: Callable[[Tensor], Tensor]) -> bool:
-    """Whether this is so of all values.
+def _holds_everywhere(condition: Callable[[Tensor], Tensor], images: Tensor) -> bool:
+    """Whether all values meet a condition.
 
-    Asked block by block, since a mask of all images is as large as they are; most sets are told by
-    the first.
+    It is tried block by block, since a mask of all images is as large as they are. For most sets of
+    images, the first block decides.
     """
-    return all(bool(told(block).all()) for block in blocks(images))
+    return all(bool(condition(block).all()) for block in blocks(images))
 
 
 def _are_spins(images: Tensor) -> bool:
-    return _are(images, lambda block: block.abs() == 1)
+    return _holds_everywhere(lambda values: values.abs() == 1, images)
 
 
 def _lacks_values(images: Tensor, low: float, high: float) -> bool:
-    """Whether there is a -1 beside other whole numbers, or a 255 beside 0 and 1, which is a -1 as a byte."""
+    """Whether there is a -1 beside other whole numbers, or a 255, -1 as a byte, beside 0 and 1."""
     if low == -1:
-        return _are(images, lambda block: block == block.long()) and not _are_spins(images)
+        are_whole = _holds_everywhere(lambda values: values == values.long(), images)
+        return are_whole and not _are_spins(images)
     if low != 0 or high != 255:
         return False
-    few = _are(images, lambda block: (block == 0) | (block == 1) | (block == 255))
-    return few and not _are(images, lambda block: block != 1)
+    are_bits_and_255 = _holds_everywhere(
+        lambda values: (values == 0) | (values == 1) | (values == 255), images
+    )
+    return are_bits_and_255 and not _holds_everywhere(lambda values: values != 1, images)
 
 
 def _what_to_do(images: Tensor, low: float, high: float) -> str:
     """How images with these values become binary."""
     if low == -1 and _are_spins(images):
         return (
-            "Values of -1 and 1 are spins: for a model of bits, store (x + 1) / 2; a model of spins becomes one of bits with "
-            "boltzmann_likelihood.files.binary_from_spins"
+            "Values of -1 and 1 are spins: for a model of bits, store (x + 1) / 2; a model of "
+            "spins becomes one of bits with boltzmann_likelihood.files.binary_from_spins"
         )
     if _lacks_values(images, low, high):
-        return f"{-1 if low else 255} beside other whole numbers often stands for a missing value (not rated), and {COMPLETE}"
+        return (
+            f"{-1 if low else 255} beside other whole numbers often stands for a missing value "
+            f"(not rated), and {COMPLETE}"
+        )
     if low < 0 or high > 255:
         return "On the command line, --threshold T turns on what is above T"
-    if 1 < high <= _DARKEST_WHITE and _are(images, lambda block: (block == low) | (block == high)):
+    if not 1 < high <= _DARKEST_WHITE:
+        return "On the command line: --binarize SEED, or --threshold T, above which a pixel is on"
+    if not _holds_everywhere(lambda values: (values == low) | (values == high), images):
         return (
-            f"The values are {low:g} and {high:g}: --threshold {low:g} turns on what is {high:g}, on "
-            f"the command line; in the file, subtract {low:g} and divide the rest by {high - low:g}"
-            if high - low != 1
-            else f"The values are {low:g} and {high:g}: subtract {low:g}, or on the command line "
+            f"It is not clear which value is white: divide by it (by {high:g}, if that is white), "
+            "and add --binarize SEED, or choose --threshold T, above which a pixel is on"
+        )
+    return _what_to_do_with_two(low, high)
+
+
+def _what_to_do_with_two(low: float, high: float) -> str:
+    """How images with two values, which are not 0 and 1, become binary."""
+    if high - low == 1:
+        return (
+            f"The values are {low:g} and {high:g}: subtract {low:g}, or on the command line "
             f"--threshold {low:g}, which turns on what is {high:g}"
         )
-    if 1 < high <= _DARKEST_WHITE:
-        return (
-            f"It is not clear which value is white: divide by it (by {high:g}, if that is white), and add --binarize SEED, or choose "
-            "--threshold T, above which a pixel is on"
-        )
-    return "On the command line: --binarize SEED, or --threshold T, above which a pixel is on"
+    return (
+        f"The values are {low:g} and {high:g}: --threshold {low:g} turns on what is {high:g}, on "
+        f"the command line; in the file, subtract {low:g} and divide the rest by {high - low:g}"
+    )
 
 
 def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:

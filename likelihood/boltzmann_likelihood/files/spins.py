@@ -48,13 +48,13 @@ def binary_from_spins(
     >>> rbm.weights.item(), rbm.visible_bias.item(), log_z_offset
     (2.0, -1.0, 0.5)
     """
-    given = RBM(weights, visible_bias, hidden_bias)
-    couplings = given.weights.double()
-    b = given.visible_bias.double()
-    a = given.hidden_bias.double()
+    spin_model = RBM(weights, visible_bias, hidden_bias)
+    couplings = spin_model.weights.double()
+    b = spin_model.visible_bias.double()
+    a = spin_model.hidden_bias.double()
     offset = 0.0
-    # One layer after the other: v'W h + b'v with v = 2 x - 1 is x'(2 W) h + (2 b)'x - (1'W) h -
-    # 1'b.
+    # One layer after the other. With v = 2 x - 1,
+    # v'W h + b'v = x'(2 W) h + (2 b)'x - (1'W) h - 1'b.
     if visible:
         offset -= b.sum().item()
         a = a - couplings.sum(0)
@@ -65,5 +65,5 @@ def binary_from_spins(
         b = b - couplings.sum(1)
         couplings = 2 * couplings
         a = 2 * a
-    dtype = given.dtype
+    dtype = spin_model.dtype
     return RBM(couplings.to(dtype), b.to(dtype), a.to(dtype)), offset

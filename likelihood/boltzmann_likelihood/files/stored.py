@@ -1,10 +1,11 @@
-"""Named arrays from a file of any format, told by its first bytes and not by its name.
+"""Named arrays from a file of any format. Its first bytes tell the format, and not its name.
 
-Nothing is ever unpickled.
+`read_stored` gives a mapping from names to arrays, numbers and texts. Groups, structs and nested
+dictionaries are flattened, with dots between the names: `rbm.weights`. A list or a MATLAB cell
+counts from 0. A format without names, such as `.npy`, gives one array under the empty name. A file
+may be gzipped.
 
-A file may be gzipped. Groups, structs and nested dictionaries are flattened, with dots between the
-names: `rbm.weights`. A list or a MATLAB cell counts from 0. A format without names, such as `.npy`,
-gives one array under the empty name.
+Every format has one reader, `_READERS`. Nothing is ever unpickled.
 
 Files from elsewhere are not trusted. No array is read that is many times larger than its file, and
 of HDF5 only plain data of the file itself: no links to other files, no virtual or external data.
@@ -47,19 +48,33 @@ _SCALAR = np.float64(0).__reduce__()[0]
 _NUMPY_SCALARS = [_SCALAR, (_SCALAR, "numpy.core.multiarray.scalar"), np.dtype]
 _NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_HDF5_SUFFIXES: tuple[str, ...] = (".h5", ".hdf5")
+_TORCH_SUFFIXES: tuple[str, ...] = (".pt", ".pth", ".th", ".ckpt")
 #: Suffixes of files that may hold models; the contents are looked at.
-MODEL_SUFFIXES: tuple[str, ...] = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth", ".th", ".ckpt")  # fmt: skip
-_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5"} | dict.fromkeys(MODEL_SUFFIXES[6:], "torch")
-_MORE_SUFFIXES = (".npy", ".csv")
-_OF_OCTAVE = "a file in a format of Octave's own: write it there with save -v7 FILE.mat NAME, with the names of the variables"
+MODEL_SUFFIXES: tuple[str, ...] = (
+    ".safetensors",
+    ".npz",
+    ".mat",
+    ".skops",
+    *_HDF5_SUFFIXES,
+    *_TORCH_SUFFIXES,
+)
+_SUFFIXES = (*MODEL_SUFFIXES, ".npy", ".csv")
+# The formats that are not named by a suffix.
+_FORMAT_OF_SUFFIX = dict.fromkeys(_HDF5_SUFFIXES, "HDF5") | dict.fromkeys(_TORCH_SUFFIXES, "torch")
+_OCTAVE = (
+    "a file in a format of Octave's own: write it there with save -v7 FILE.mat NAME, with the "
+    "names of the variables"
+)
 _NO_SEQUENCES = (
     "only models of binary units are read, and rows of 0 and 1 for them, as in a .npy file"
 )
+_GIT_LFS = "a Git LFS pointer, which stands for the file: fetch that with git lfs pull"
 # How files begin that are no arrays, in lower case. Others are refused as none of ours.
 _NO_ARRAYS = {
-    rb"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
+    rb"version https://git-lfs": _GIT_LFS,
     rb"<!doctype|<html": "a web page",
-    rb"# created by octave|octave-1-": _OF_OCTAVE,
+    rb"# created by octave|octave-1-": _OCTAVE,
     rb"(;[^\n\0]*\n\s*)*>[^\0]*\Z|(;[^;\n\0]*\n)+[a-z]": f"sequences in FASTA: {_NO_SEQUENCES}",
     rb"# stockholm": f"sequences in Stockholm format: {_NO_SEQUENCES}",
     rb"[-.*a-z]{500}|([-.*a-z]{5,}\r?\n){2}": f"sequences, one in each line: {_NO_SEQUENCES}",
@@ -70,24 +85,33 @@ COMPLETE = "images have to be complete: leave out those that are not"
 _TABLES = (".csv", ".tsv", ".txt", ".dat", ".data")
 # With so many columns, a line of numbers that grow from each to the next is no image.
 _MANY_COLUMNS = 10
-_A_PICKLE = (
-    "a pickle, which can run any code when it is read. Where you trust it, write its arrays anew: torch.save(model.state_dict(), "
-    "'model.pt'), or numpy.savez('model.npz', weights=W, visible_bias=..., hidden_bias=...) with W [visible, hidden]"
+_PICKLE = (
+    "a pickle, which can run any code when it is read. Where you trust it, write its arrays anew: "
+    "torch.save(model.state_dict(), 'model.pt'), or numpy.savez('model.npz', weights=W, "
+    "visible_bias=..., hidden_bias=...) with W [visible, hidden]"
 )
 _DEEPEST = 8
 # So many different words may stand for the values of bits, with a column of labels.
 _FEW_WORDS = 6
-# Words of the training in names: of what accompanies each parameter there, and others.
-_OF_A_PARAMETER = {
-    "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "grad", "lr", "adam", "exp", "init", "initial", "update", "updates",
+# What stands for a missing value in a table.
+_MISSING = {"", "NA", "N/A", "null", "None", "?", "-"}
+# Words in the names of what accompanies each parameter during training.
+_COMPANION_WORDS = {
+    "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "grad", "lr", "adam",
+    "exp", "init", "initial", "update", "updates",
 }  # fmt: skip
-_OF_TRAINING = {
-    "epoch", "epochs", "iteration", "iterations", "loss", "losses", "err", "error", "errors", "seed", "time", "learningtime", "species",
-    "provenance", "draws", "chain", "chains", "batchsize", "nlayers", "layersize", "maxepochs", "maxepoch", "numcases", "numbatches", "history",
+# Other words of the training.
+_TRAINING_WORDS = {
+    "epoch", "epochs", "iteration", "iterations", "loss", "losses", "err", "error", "errors",
+    "seed", "time", "learningtime", "species", "provenance", "draws", "chain", "chains",
+    "batchsize", "nlayers", "layersize", "maxepochs", "maxepoch", "numcases", "numbatches",
+    "history",
 }  # fmt: skip
+# Whole names that have nothing to do with the energy.
 _HARMLESS = {
-    "numbatchestracked", "learningrate", "nvisible", "nhidden", "numvisible", "numhidden", "nv", "nh", "nvis", "nhid", "numdims", "numhid",
-    "numpen", "vishidinc", "hidbiasinc", "visbiasinc", "hidpeninc", "penbiasinc", "nfeaturesin", "hsamples", "randomstate", "logz",
+    "numbatchestracked", "learningrate", "nvisible", "nhidden", "numvisible", "numhidden", "nv",
+    "nh", "nvis", "nhid", "numdims", "numhid", "numpen", "vishidinc", "hidbiasinc", "visbiasinc",
+    "hidpeninc", "penbiasinc", "nfeaturesin", "hsamples", "randomstate", "logz",
 }  # fmt: skip
 
 
@@ -99,10 +123,10 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
     """Everything in a file, by name."""
     path = Path(path)
     if not storage.is_file(path):
-        of_shell = "; only a ~ that begins a word is replaced by the shell: write the whole path"
-        raise InputError(
-            f"{name}: expected a file, found none at {path}{of_shell if str(path)[0] == '~' else ''}"
-        )
+        note = ""
+        if str(path)[0] == "~":
+            note = "; only a ~ that begins a word is replaced by the shell: write the whole path"
+        raise InputError(f"{name}: expected a file, found none at {path}{note}")
     kind = "file"
     try:
         source = io.BytesIO(storage.read_bytes(path)) if storage.is_gzip(path) else path
@@ -113,15 +137,16 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
             # numpy warns of files that Python 2 wrote and of empty text, and torch of its own old
             # formats.
             warnings.simplefilter("ignore", UserWarning)
-            found = _READERS[kind](source, path)
-        if isinstance(found, _Hdf5):
-            found.argument = name
-        return found
+            stored = _READERS[kind](source, path)
+        if isinstance(stored, _Hdf5):
+            stored.argument = name
+        return stored
     except InputError as error:
         raise InputError(f"{name}: {str(error).removeprefix('path: ')}") from error
     except ImportError as error:
         raise InputError(
-            f"{name}: expected the package {error.name} to be installed to read {path} (pip install {error.name})"
+            f"{name}: expected the package {error.name} to be installed to read {path} "
+            f"(pip install {error.name})"
         ) from error
     except PermissionError as error:
         raise InputError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
@@ -136,15 +161,15 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
         ) from error
 
 
-def of_raw_bytes(array: np.ndarray) -> str:
-    """What to say of an array whose type numpy does not know, which it writes as bytes without a meaning."""
+def untyped_bytes_note(array: np.ndarray) -> str:
+    """A note on bytes without a type, as numpy writes numbers of a type that it does not know."""
     if array.dtype.kind != "V" or array.dtype.names:
         return ""
     return ", bytes without a type, as which numpy writes bfloat16: save it as float32"
 
 
 def plain_name(name: str) -> str:
-    """The last part of a name in lower case, without signs between words and without a leading `rbm`."""
+    """The last part of a name in lower case, without signs and without a leading `rbm`."""
     return re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower()).removeprefix("rbm")
 
 
@@ -158,9 +183,11 @@ def training_level(name: str) -> int:
     lower = re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()
     words = set(re.findall("[a-z]+", lower))
     alone = set(re.findall("[a-z]+", re.sub(r"[a-z]+(?=[ _=-]*\d)", "", lower)))
-    if alone & _OF_A_PARAMETER or plain_name(name) in _HARMLESS:
+    if alone & _COMPANION_WORDS or plain_name(name) in _HARMLESS:
         return 3
-    return 2 if alone & _OF_TRAINING else int(bool(words & (_OF_TRAINING | _OF_A_PARAMETER)))
+    if alone & _TRAINING_WORDS:
+        return 2
+    return 1 if words & (_TRAINING_WORDS | _COMPANION_WORDS) else 0
 
 
 def listed(arrays: Mapping[str, Entry]) -> str:
@@ -179,42 +206,52 @@ def _format(source: _Source, path: Path) -> str:
     with _opened(source) as file:
         head = file.read(520)
     start = head.lstrip(b"\xef\xbb\xbf \r\n\t").lower()
-    for beginning, what in _NO_ARRAYS.items():
+    for beginning, content in _NO_ARRAYS.items():
         if re.match(beginning, start):
-            raise InputError(f"expected arrays, got {what} ({path})")
+            raise InputError(f"expected arrays, got {content} ({path})")
     if head.startswith(b"PK") and zipfile.is_zipfile(source):
         return _format_of_zip(source, path)
-    if head.startswith(_HDF5):
-        return "HDF5"
-    if head.startswith(_MATLAB_73) and head[512:] == _HDF5:
-        return "MATLAB 7.3"
-    if head.startswith(_OLD_TORCH):
-        return "torch"
+    return _format_of_head(head, path) or _format_of_suffix(head, path)
+
+
+def _format_of_head(head: bytes, path: Path) -> str | None:
+    """The format whose files begin with these bytes; None if they say nothing."""
     # The length of its header comes first, in eight bytes of which the last is zero.
-    if head[7:9] == b"\0{":
-        return ".safetensors"
-    if head[:1] == b"\x80":
-        raise InputError(f"expected arrays, got {_A_PICKLE} ({path})")
-    if head.startswith(_NPY):
-        return ".npy"
-    if head[126:128] in (b"IM", b"MI"):
-        return ".mat"
-    if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
-        return "IDX"
-    of_torch = _OF_SUFFIX.get(path.suffix.lower()) == "torch"
-    if of_torch and head and not head.startswith(b"PK"):
+    is_safetensors = head[7:9] == b"\0{"
+    if head[:1] == b"\x80" and not head.startswith(_OLD_TORCH) and not is_safetensors:
+        raise InputError(f"expected arrays, got {_PICKLE} ({path})")
+    beginnings = {
+        "HDF5": head.startswith(_HDF5),
+        "MATLAB 7.3": head.startswith(_MATLAB_73) and head[512:] == _HDF5,
+        "torch": head.startswith(_OLD_TORCH),
+        ".safetensors": is_safetensors,
+        ".npy": head.startswith(_NPY),
+        ".mat": head[126:128] in (b"IM", b"MI"),
+        "IDX": head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES,
+    }
+    for kind, fits in beginnings.items():
+        if fits:
+            return kind
+    return None
+
+
+def _format_of_suffix(head: bytes, path: Path) -> str:
+    """The format of a file by its suffix; any text is a table."""
+    is_torch = _FORMAT_OF_SUFFIX.get(path.suffix.lower()) == "torch"
+    if is_torch and head and not head.startswith(b"PK"):
         raise InputError(
-            f"expected a file that torch.save wrote, got bytes that it never begins with, in {path}: it is "
-            "damaged, or of another program (such as TensorFlow); numpy.savez writes arrays"
+            "expected a file that torch.save wrote, got bytes that it never begins with, in "
+            f"{path}: it is damaged, or of another program (such as TensorFlow); numpy.savez "
+            "writes arrays"
         )
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in MODEL_SUFFIXES + _MORE_SUFFIXES:
-        return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
+    if suffixes and suffixes[-1] in _SUFFIXES:
+        return _FORMAT_OF_SUFFIX.get(suffixes[-1], suffixes[-1])
     if head and _is_text(head):
         return ".csv"
     raise InputError(
-        f"expected a {', '.join(MODEL_SUFFIXES + _MORE_SUFFIXES)} or IDX file, got {path.name!r}, which is "
-        "none of these; numpy.savez writes arrays"
+        f"expected a {', '.join(_SUFFIXES)} or IDX file, got {path.name!r}, which is none of "
+        "these; numpy.savez writes arrays"
     )
 
 
@@ -265,19 +302,19 @@ def _read_npy(source: _Source, path: Path) -> Mapping[str, Entry]:
 def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
     with np.load(source, allow_pickle=False) as stored:
         if {"data", "format", "shape"} <= set(stored.files):
-            return {"": _of_scipy(stored, path)}
-        found: dict[str, Any] = _flat({name: stored[name] for name in stored.files})
-    for name, content in list(found.items()):
+            return {"": _from_scipy(stored, path)}
+        entries: dict[str, Any] = _flat({name: stored[name] for name in stored.files})
+    for name, content in list(entries.items()):
         # What is no array is there as bytes, and stays so if it is no table.
         if isinstance(content, bytes) and name.lower().endswith(_TABLES):
             with suppress(ValueError):
-                read = _read_text(io.BytesIO(content), path / name)
-                if np.size(read[""]):
-                    found |= {f"{name}.{key}".removesuffix("."): read[key] for key in read}
-    return found
+                table = _read_text(io.BytesIO(content), path / name)
+                if np.size(table[""]):
+                    entries |= {f"{name}.{key}".removesuffix("."): table[key] for key in table}
+    return entries
 
 
-def _of_scipy(stored: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+def _from_scipy(stored: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
     """The dense form of a sparse matrix, as scipy's `save_npz` writes it in rows or columns."""
     from scipy.sparse import csc_matrix, csr_matrix
 
@@ -285,13 +322,14 @@ def _of_scipy(stored: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
     kind = kind.decode() if isinstance(kind, bytes) else str(kind)
     if kind not in ("csr", "csc"):
         raise InputError(
-            f"expected an array in {path}, got a sparse matrix in the format {printable(kind)}: save its toarray()"
+            f"expected an array in {path}, got a sparse matrix in the format {printable(kind)}: "
+            "save its toarray()"
         )
     shape = tuple(int(length) for length in stored["shape"])
     data = stored["data"]
     storage.require_modest(path, math.prod(shape) * data.dtype.itemsize)
-    made = csr_matrix if kind == "csr" else csc_matrix
-    matrix = made((data, stored["indices"], stored["indptr"]), shape=shape)
+    matrix_type = csr_matrix if kind == "csr" else csc_matrix
+    matrix = matrix_type((data, stored["indices"], stored["indptr"]), shape=shape)
     # scipy would write wherever a damaged file says.
     matrix.check_format()
     return matrix.toarray()
@@ -301,16 +339,16 @@ def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
     from scipy.io import loadmat
     from scipy.sparse import issparse
 
-    found = {name: value for name, value in loadmat(source).items() if name[:2] != "__"}
-    flat: dict[str, Any] = _flat(found)
-    for name, value in flat.items():
+    variables = {name: value for name, value in loadmat(source).items() if name[:2] != "__"}
+    entries: dict[str, Any] = _flat(variables)
+    for name, value in entries.items():
         if issparse(value):
             storage.require_modest(path, math.prod(value.shape) * value.dtype.itemsize)
             columns = value.tocsc()
             # scipy would write wherever a damaged file says.
             columns.check_format()
-            flat[name] = columns.toarray()
-    return flat
+            entries[name] = columns.toarray()
+    return entries
 
 
 def _read_safetensors(source: _Source, path: Path) -> Mapping[str, Entry]:
@@ -322,16 +360,19 @@ def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
         with torch.serialization.safe_globals(_NUMPY_SCALARS):
             stored = torch.load(source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        inside = re.search(r"GLOBAL ([\w.]+)|type ([\w.]+)", str(error))
-        of_kind = f", of {inside[1] or inside[2]}" if inside else ""
-        if of_kind.startswith(", of numpy"):
+        match = re.search(r"GLOBAL ([\w.]+)|type ([\w.]+)", str(error))
+        kind = match[1] or match[2] if match else ""
+        if kind.startswith("numpy"):
             raise InputError(
-                f"expected tensors, numbers and text in {path}, got arrays of numpy (of {of_kind[5:]}), which are "
-                "pickled objects, which can run any code: save them as tensors, torch.as_tensor(array)"
+                f"expected tensors, numbers and text in {path}, got arrays of numpy (of {kind}), "
+                "which are pickled objects, which can run any code: save them as tensors, "
+                "torch.as_tensor(array)"
             ) from error
+        kinds = f", of {kind}" if match else ""
         raise InputError(
-            f"expected named tensors in {path}, got pickled objects, which can run any code when they are read{of_kind}; of a module, save "
-            "the tensors: torch.save(model.state_dict(), 'model.pt')"
+            f"expected named tensors in {path}, got pickled objects, which can run any code when "
+            f"they are read{kinds}; of a module, save the tensors: "
+            "torch.save(model.state_dict(), 'model.pt')"
         ) from error
     return _flat({"": stored} if isinstance(stored, Tensor) else stored)
 
@@ -344,7 +385,8 @@ def _read_skops(source: _Source, path: Path) -> Mapping[str, Entry]:
         estimator = skops.io.loads(data, trusted=[])
     except Exception as error:  # skops raises whatever its parts raise
         raise InputError(
-            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {first_line(error)}"
+            "expected a BernoulliRBM that skops can load without trusting anything, "
+            f"could not read {path}: {first_line(error)}"
         ) from error
     fitted = {
         name: value
@@ -377,36 +419,39 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     separator = _separator(first)
     header = [word.strip().strip("\"'") for word in first.split(separator)]
     # A single row is no header.
-    numbered = _are_numbers_of_columns(header) and bool(text[len(first) :].strip())
-    numbers = sum(map(_is_number, header))
+    has_rows = bool(text[len(first) :].strip())
+    has_column_numbers = _are_numbers_of_columns(header) and has_rows
     # Names of columns differ from each other; a line with NA in it may be an image.
-    named = numbers < len(header) and (numbers == 0 or len(set(header)) == len(header))
-    skipped = int(numbered or named)
+    numbers = sum(map(_is_number, header))
+    are_different = len(set(header)) == len(header)
+    has_column_names = numbers < len(header) and (numbers == 0 or are_different)
+    skipped = int(has_column_numbers or has_column_names)
+    expected = f"expected rows of numbers with commas between them in {path}"
     try:
         rows = np.loadtxt(
             io.StringIO(text), delimiter=separator, ndmin=2, skiprows=skipped, quotechar='"'
         )
     except ValueError as error:
+        raise InputError(f"{expected}: {_why_no_table(text, skipped)}") from error
+    if not rows.size and has_column_names and len(header) > 1:
+        raise InputError(f"{expected}, got no rows: none below the first line")
+    if not rows.size and skipped:
+        raise InputError(f"{expected}, got none below the first line")
+    is_short = len(header) < _MANY_COLUMNS
+    if has_column_numbers and is_short and not np.isin(rows, (-1, 0, 1)).all():
         raise InputError(
-            f"expected rows of numbers with commas between them in {path}: {_why_no_table(text, skipped)}"
-        ) from error
-    if not rows.size and named and len(header) > 1:
-        raise InputError(
-            f"expected rows of numbers with commas between them in {path}, got no rows: none below the first line"
+            f"expected a first line in {path} that is plainly a header or plainly an image, got "
+            f"{first.strip()}, which may be both: remove a header, or put a line with names of the "
+            "columns before an image"
         )
-    if skipped and not rows.size:
-        raise InputError(
-            f"expected rows of numbers with commas between them in {path}, got none below the first line"
-        )
-    if numbered and len(header) < _MANY_COLUMNS and not np.isin(rows, (-1, 0, 1)).all():
-        raise InputError(
-            f"expected a first line in {path} that is plainly a header or plainly an image, got {first.strip()}, which may be both: "
-            "remove a header, or put a line with names of the columns before an image"
-        )
-    return {"": rows, **({"header": "\n".join(header)} if skipped else {})}
+    entries: dict[str, Entry] = {"": rows}
+    if skipped:
+        entries["header"] = "\n".join(header)
+    return entries
 
 
 def _separator(line: str) -> str | None:
+    """The first of these signs that is in a line; None stands for white space."""
     return next((mark for mark in ",;\t" if mark in line), None)
 
 
@@ -417,24 +462,32 @@ def _why_no_table(text: str, skipped: int) -> str:
         for number, line in enumerate(text.splitlines(), start=1)
         if line.partition("#")[0].strip()
     ][skipped:]
-    wrong = [(number, word) for number, words in lines for word in words if not _is_number(word)]
-    if wrong:
-        number, word = wrong[0]
-        said = f"got {printable(word)[:40] or 'nothing'!r} in line {number}"
-        different = sorted({word for _, word in wrong})
-        if set(different) & {"", "NA", "N/A", "null", "None", "?", "-"}:
-            return f"{said}; {COMPLETE}"
+    no_numbers = [
+        (number, word) for number, words in lines for word in words if not _is_number(word)
+    ]
+    if no_numbers:
+        number, word = no_numbers[0]
+        reason = f"got {printable(word)[:40] or 'nothing'!r} in line {number}"
+        different = sorted({word for _, word in no_numbers})
+        if set(different) & _MISSING:
+            return f"{reason}; {COMPLETE}"
         if len(different) <= _FEW_WORDS and all(word.isalpha() for word in different):
-            said += f"; the words are {printable(', '.join(different))}: write 0 and 1 for them, and leave out a column of labels"
-        return said
+            reason += (
+                f"; the words are {printable(', '.join(different))}: write 0 and 1 for them, and "
+                "leave out a column of labels"
+            )
+        return reason
     lengths = [len(words) for _, words in lines]
     if len(set(lengths[1:])) == 1 and lengths[0] != lengths[1]:
         return (
-            f"the first line has {lengths[0]} numbers, and the others have {lengths[1]}: leave out a "
-            "first line that only gives sizes"
+            f"the first line has {lengths[0]} numbers, and the others have {lengths[1]}: leave "
+            "out a first line that only gives sizes"
         )
     other = next((n for n, length in enumerate(lengths) if length != lengths[0]), 0)
-    return f"got {lengths[other]} numbers in line {lines[other][0]}, and {lengths[0]} in the lines before"
+    return (
+        f"got {lengths[other]} numbers in line {lines[other][0]}, and {lengths[0]} in the lines "
+        "before"
+    )
 
 
 def _is_number(word: str) -> bool:
@@ -446,18 +499,21 @@ def _is_number(word: str) -> bool:
 
 
 def _are_numbers_of_columns(words: Sequence[str]) -> bool:
-    """Whether words are what pandas writes over columns without names: growing whole numbers, or a first image, whose second 0 it makes a 0.1."""
+    """Whether words are what pandas writes over columns without names.
+
+    These are growing whole numbers, or a first image, whose second 0 it makes a 0.1.
+    """
     if len(words) < 3 or not all(map(_is_number, words)):
         return False
     values = [float(word) for word in words]
     if all(value.is_integer() for value in values):
         return values[0] >= 0 and all(one < another for one, another in pairwise(values))
-    seen: Counter[str] = Counter()
+    count: Counter[str] = Counter()
     for word in words:
         name = word.partition(".")[0]
-        if word != (f"{name}.{seen[name]}" if name in seen else name):
+        if word != (f"{name}.{count[name]}" if name in count else name):
             return False
-        seen[name] += 1
+        count[name] += 1
     return True
 
 
@@ -466,15 +522,17 @@ def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
     file = _Hdf5(source, path)
     if any(name.startswith("#") or name.endswith(".jc") for name in file):
         raise InputError(
-            f"expected plain matrices in the MATLAB 7.3 file {path}, got cells, structs or sparse matrices; save it with -v7"
+            f"expected plain matrices in the MATLAB 7.3 file {path}, got cells, structs or sparse "
+            "matrices; save it with -v7"
         )
-    return {
-        name: value.T if isinstance(value := file[name], np.ndarray) else value for name in file
-    }
+    entries: dict[str, Entry] = {}
+    for name, value in file.items():
+        entries[name] = value.T if isinstance(value, np.ndarray) else value
+    return entries
 
 
 class _Hdf5(UserDict[str, Entry]):
-    """The data of an HDF5 file by name, each read when it is asked for; refuses what is not plain data of that file."""
+    """The data of an HDF5 file by name, each read when it is needed, if it is plain data."""
 
     # The argument that the file was given for.
     argument = "path"
@@ -497,7 +555,7 @@ class _Hdf5(UserDict[str, Entry]):
 
         return h5py.File(self._source, "r")
 
-    def _refused(self, name: str, expected: str, got: object) -> InputError:
+    def _error(self, name: str, expected: str, got: object) -> InputError:
         return InputError(f"expected {expected} as {name} in {self.path}, got {got}")
 
     def __getitem__(self, name: str) -> Entry:
@@ -513,7 +571,8 @@ class _Hdf5(UserDict[str, Entry]):
             if re.search("filter|plugin", str(error)):
                 expected = "data that are compressed by gzip, lzf or not at all"
             raise InputError(
-                f"{self.argument}: expected {expected}, could not read {name} in {self.path}: {first_line(error)}"
+                f"{self.argument}: expected {expected}, could not read {name} in {self.path}: "
+                f"{first_line(error)}"
             ) from error
 
     def _read(self, file: Any, name: str) -> Entry:
@@ -522,20 +581,21 @@ class _Hdf5(UserDict[str, Entry]):
         place = self.data[name]
         link = file.get(place, getlink=True)
         if not isinstance(link, h5py.HardLink):
-            raise self._refused(name, "data of the file itself", type(link).__name__)
-        found = file[place]
-        if not isinstance(found, h5py.Dataset):
-            raise NoDataError(str(self._refused(name, "data", "a group")))
-        if found.is_virtual or found.external:
-            raise self._refused(name, "data of the file itself", "data of other files")
-        if found.shape is None:
-            raise self._refused(name, "numbers", "no data")
-        storage.require_modest(self.path, found.nbytes)
-        if h5py.check_string_dtype(found.dtype) is not None:
-            return found.asstr()[()] if found.shape == () else np.asarray(found.asstr()[()], "U")
-        if found.dtype.kind not in "biuf":
-            raise self._refused(name, "real numbers", f"{found.dtype} {list(found.shape)}")
-        return np.asarray(found[()])
+            raise self._error(name, "data of the file itself", type(link).__name__)
+        data = file[place]
+        if not isinstance(data, h5py.Dataset):
+            raise NoDataError(str(self._error(name, "data", "a group")))
+        if data.is_virtual or data.external:
+            raise self._error(name, "data of the file itself", "data of other files")
+        if data.shape is None:
+            raise self._error(name, "numbers", "no data")
+        storage.require_modest(self.path, data.nbytes)
+        if h5py.check_string_dtype(data.dtype) is not None:
+            text = data.asstr()[()]
+            return text if data.shape == () else np.asarray(text, "U")
+        if data.dtype.kind not in "biuf":
+            raise self._error(name, "real numbers", f"{data.dtype} {list(data.shape)}")
+        return np.asarray(data[()])
 
 
 def _places_below(group: Any, prefix: str, seen: set[int]) -> Iterator[str]:
@@ -546,7 +606,7 @@ def _places_below(group: Any, prefix: str, seen: set[int]) -> Iterator[str]:
     from h5py import Group, HardLink, h5o  # pyright: ignore[reportAttributeAccessIssue]
 
     if "OCTAVE_NEW_FORMAT" in group.attrs:
-        raise InputError(f"expected arrays, got {_OF_OCTAVE}")
+        raise InputError(f"expected arrays, got {_OCTAVE}")
     seen.add(h5o.get_info(group.id).addr)
     for name in group.keys():  # noqa: SIM118
         item = group[name] if isinstance(group.get(name, getlink=True), HardLink) else None
@@ -571,7 +631,7 @@ _READERS: Mapping[str, Callable[[_Source, Path], Mapping[str, Entry]]] = {
 
 
 def _flat(value: object, prefix: str = "", depth: int = 0) -> dict[str, Entry]:
-    """The leaves of nested dictionaries, lists, structs and cells, by their names with dots between them."""
+    """The leaves of nested dictionaries, lists, structs and cells, by names with dots between."""
     inside: Mapping[Any, object] | None = None
     if isinstance(value, Mapping):
         inside = value
@@ -588,7 +648,7 @@ def _flat(value: object, prefix: str = "", depth: int = 0) -> dict[str, Entry]:
     # The depth is limited, since a dictionary may contain itself.
     if depth > _DEEPEST:
         raise InputError(f"expected at most {_DEEPEST} levels of names, got more below {prefix}")
-    found: dict[str, Entry] = {}
+    leaves: dict[str, Entry] = {}
     for key, item in inside.items():
-        found |= _flat(item, f"{prefix}{key}.", depth + 1)
-    return found
+        leaves |= _flat(item, f"{prefix}{key}.", depth + 1)
+    return leaves

@@ -5,16 +5,18 @@ fail at 784 x 500. The functions of this package make RBMs of such sizes in whic
 for a reason other than small size. Each returns a `Planted`: the model, its ln Z in nats, and a
 function that draws visible vectors from it. The models are ordinary objects of the class `RBM`.
 
-==================  ============================================================================================
+==================  ===========================================================================
 `block_diagonal`    small RBMs side by side, with units shuffled: the easiest case
-`low_rank`          W of rank one or two with whole-number factors: first- and second-order transitions
-`ising_2d`          the Ising model on a torus, one hidden unit per bond: a critical point, long correlations
+`low_rank`          W of rank one or two with whole-number factors: first- and second-order
+                    transitions
+`ising_2d`          the Ising model on a torus, one hidden unit per bond: a critical point, long
+                    correlations
 `hidden_mode`       an RBM with a second mode of known odds, which data and chains never show
 `from_components`   your own RBM, if it falls apart into small pieces
 `from_factors`      your own RBM, if its weights have whole-number factors
 `write_planted`     writes one file with the model, ln Z and draws, for testing other programs
 `read_planted`      reads such a file
-==================  ============================================================================================
+==================  ===========================================================================
 
 ln Z is that of the parameters as they are stored, also in float32: parameters are rounded first,
 and ln Z is computed in float64 from the rounded ones. Its error is that of float64 sums, far below

@@ -1,4 +1,4 @@
-"""RBMs that fall apart into small pieces, and such RBMs with a second mode that does not show in the data.
+"""RBMs that fall apart into small pieces, alone and with a mode that does not show in the data.
 
 Units that are not joined by a chain of non-zero weights are independent. Hence Z = prod_c Z_c over
 the connected components c of the graph whose edges are the non-zero weights, and each Z_c is a sum
@@ -92,7 +92,7 @@ def block_diagonal(
     generator: torch.Generator | int | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Planted:
-    """Many small random RBMs joined into one with its units shuffled: ln Z is the sum over the blocks.
+    """Many small random RBMs joined into one, with its units shuffled; ln Z is the sum of theirs.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def block_diagonal(
     generator = resolve_generator(generator)
     if num_blocks > min(num_visible, num_hidden):
         raise InputError(
-            f"num_blocks: expected at most {min(num_visible, num_hidden)}, one for each unit of the smaller layer, "
-            f"got {num_blocks}"
+            f"num_blocks: expected at most {min(num_visible, num_hidden)}, one for each unit of "
+            f"the smaller layer, got {num_blocks}"
         )
 
     def normal(*shape: int) -> torch.Tensor:
@@ -143,13 +143,11 @@ def block_diagonal(
 
     parts = []
     for block in range(num_blocks):
-        rows, columns = (
-            (block + 1) * units // num_blocks - block * units // num_blocks
-            for units in (num_visible, num_hidden)
-        )
-        weights = weight_std * normal(rows, columns)
-        visible_bias = bias_std * normal(rows) - weights.sum(1) / 2
-        hidden_bias = bias_std * normal(columns) - weights.sum(0) / 2
+        visible = (block + 1) * num_visible // num_blocks - block * num_visible // num_blocks
+        hidden = (block + 1) * num_hidden // num_blocks - block * num_hidden // num_blocks
+        weights = weight_std * normal(visible, hidden)
+        visible_bias = bias_std * normal(visible) - weights.sum(1) / 2
+        hidden_bias = bias_std * normal(hidden) - weights.sum(0) / 2
         parts.append(RBM(weights, visible_bias, hidden_bias))
     joined = side_by_side(parts).to(dtype=dtype)
     rows = torch.randperm(num_visible, generator=generator)
@@ -171,7 +169,7 @@ def hidden_mode(
     strength: float = 6.0,
     generator: torch.Generator | int | None = None,
 ) -> Planted:
-    """An RBM with a second mode, at a random pattern of pixels that no draw from the original model comes near.
+    """An RBM with a second mode at a random pattern, which no draw from the model comes near.
 
     Parameters
     ----------
@@ -229,19 +227,24 @@ def hidden_mode(
 
 
 def side_by_side(parts: Sequence[_Model]) -> _Model:
-    """Independent models of one kind as one, with units in the order of the parts; its ln Z is the sum of theirs."""
-    tensors = [part.tensors() for part in parts]
+    """Independent models of one kind as one; its ln Z is the sum of theirs.
+
+    Its units are in the order of the parts.
+    """
     joined = {}
-    for name, first in tensors[0].items():
-        join = torch.block_diag if first.ndim == 2 else lambda *biases: torch.cat(biases)
-        joined[name] = join(*(own[name] for own in tensors))
+    for name, first in parts[0].tensors().items():
+        tensors = [part.tensors()[name] for part in parts]
+        joined[name] = torch.block_diag(*tensors) if first.ndim == 2 else torch.cat(tensors)
     return type(parts[0]).from_tensors(joined)
 
 
 def random_pattern(
     rbm: RBM, fraction: float, strength: float, generator: torch.Generator
 ) -> Tensor:
-    """Plus or minus `strength` at random for the first `fraction` of the visible units and 0 for the others: [D], in the model's type."""
+    """Plus or minus `strength` at random for the first `fraction` of the visible units: [D].
+
+    The other units have 0. In the model's type.
+    """
     half = torch.full((rbm.num_visible,), 0.5, dtype=rbm.dtype)
     towards = strength * (2 * bernoulli(half, generator) - 1)
     towards[round(fraction * rbm.num_visible) :] = 0
@@ -249,14 +252,20 @@ def random_pattern(
 
 
 def mode_weights(rbm: RBM, towards: Tensor, units: int) -> Tensor:
-    """Weights of each of the `units` new units, which together shift the visible biases by `towards`: [D], rounded to the model's type."""
+    """Weights of each of the `units` new hidden units: [D], rounded to the model's type.
+
+    Together, these units shift the visible biases by `towards`.
+    """
     return (towards / units).to(rbm.dtype)
 
 
 def plant_mode(
     rbm: RBM, towards: Tensor, log_odds: float, units: int, shifted_log_z: list[float]
 ) -> tuple[RBM, Tensor]:
-    """The model with a mode, and ln of what each number of new units adds to its Z; `shifted_log_z` has ln Z with 0, 1, ... of them on."""
+    """The model with a mode, and ln of what each number of new units that are on adds to its Z.
+
+    `shifted_log_z` has ln Z of the original model with biases shifted as by 0, 1, ... new units.
+    """
     column = mode_weights(rbm, towards, units)
     bias = torch.tensor((log_odds + shifted_log_z[0] - shifted_log_z[-1]) / units, dtype=rbm.dtype)
     with_mode = RBM(
@@ -278,7 +287,7 @@ def plant_mode(
 def _draw_with_mode(
     log_terms: Tensor, shifted: list[_Components], num_draws: int, generator: torch.Generator
 ) -> Tensor:
-    """Draw how many of the new units are on, then draw from the model with its biases shifted by that many."""
+    """Draw how many new units are on, then from the model with biases shifted by as many."""
     on = draw_indices(log_terms, num_draws, generator)
     rbm = shifted[0].rbm
     drawn = torch.empty(num_draws, rbm.num_visible, dtype=rbm.dtype)
@@ -299,7 +308,7 @@ def _require_rbm(rbm: object) -> RBM:
 
 @dataclass(frozen=True)
 class _Component:
-    """One connected component, with weights and biases in float64; `smaller` is the layer that is enumerated."""
+    """One connected component in float64; its smaller layer is enumerated."""
 
     visible: Tensor  # indices of its visible units
     weights: Tensor  # [smaller, larger]
@@ -312,14 +321,12 @@ class _Component:
         """ln of the sum over the larger layer, for every state of the smaller one: [2^smaller]."""
         units, others = self.weights.shape
         numbers = torch.arange(2**units)
-        return torch.cat(
-            [
-                states @ self.smaller_bias
-                + softplus(states @ self.weights + self.larger_bias).sum(-1)
-                for part in numbers.split(max(1, _BLOCK_NUMBERS // max(1, others)))
-                for states in [bits(part, units).double()]
-            ]
-        )
+        log_masses = []
+        for block in numbers.split(max(1, _BLOCK_NUMBERS // max(1, others))):
+            states = bits(block, units).double()
+            inputs = states @ self.weights + self.larger_bias
+            log_masses.append(states @ self.smaller_bias + softplus(inputs).sum(-1))
+        return torch.cat(log_masses)
 
     def draw_visible(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """[num_draws, visible units of the component], float64."""
@@ -332,7 +339,7 @@ class _Component:
 
 @dataclass(frozen=True)
 class _Components:
-    """An RBM split into its connected components, with `shift` [D] added to its visible biases in float64."""
+    """The connected components of an RBM; `shift` [D] is added to its visible biases."""
 
     rbm: RBM
     shift: Tensor | None = None
@@ -343,22 +350,22 @@ class _Components:
         visible_bias = model.visible_bias
         if self.shift is not None:
             visible_bias = visible_bias + self.shift
-        found = []
+        components = []
         for visible, hidden in _component_units(model.weights):
             weights = model.weights[visible][:, hidden]
-            here = visible_bias[visible]
-            there = model.hidden_bias[hidden]
+            b = visible_bias[visible]
+            a = model.hidden_bias[hidden]
             if min(len(visible), len(hidden)) > _MOST_UNITS:
                 raise InputError(
-                    f"rbm: expected components with at most {_MOST_UNITS} units in their smaller layer, "
-                    f"got one of {len(visible)} visible and {len(hidden)} hidden units"
+                    f"rbm: expected components with at most {_MOST_UNITS} units in their smaller "
+                    f"layer, got one of {len(visible)} visible and {len(hidden)} hidden units"
                 )
-            found.append(
-                _Component(visible, weights, here, there, smaller_is_visible=True)
-                if len(visible) < len(hidden)
-                else _Component(visible, weights.T, there, here, smaller_is_visible=False)
-            )
-        return found
+            if len(visible) < len(hidden):
+                component = _Component(visible, weights, b, a, smaller_is_visible=True)
+            else:
+                component = _Component(visible, weights.T, a, b, smaller_is_visible=False)
+            components.append(component)
+        return components
 
     @cached_property
     def log_z(self) -> float:
@@ -366,7 +373,7 @@ class _Components:
         return sum(torch.logsumexp(part.log_masses, 0).item() for part in self._components)
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
-        """Each component on its own."""
+        """Visible vectors, [num_draws, D], each component by itself."""
         drawn = torch.empty(num_draws, self.rbm.num_visible, dtype=self.rbm.dtype)
         for part in self._components:
             drawn[:, part.visible] = part.draw_visible(num_draws, generator).to(drawn.dtype)
@@ -374,7 +381,7 @@ class _Components:
 
 
 def _component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """The indices of the visible and of the hidden units of each connected component of the non-zero `weights` [D, M]."""
+    """Indices of the visible and hidden units of each connected component of `weights` [D, M]."""
     num_visible, num_hidden = weights.shape
     rows, columns = torch.nonzero(weights, as_tuple=True)
     size = num_visible + num_hidden
@@ -382,7 +389,8 @@ def _component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
     graph = coo_array(([True] * len(rows), edges), shape=(size, size))
     count, labels = connected_components(graph, directed=False)
     labels = torch.from_numpy(labels).long()
-    members = torch.argsort(labels, stable=True).split(labels.bincount(minlength=count).tolist())
+    sizes = labels.bincount(minlength=count).tolist()
     return [
-        (units[units < num_visible], units[units >= num_visible] - num_visible) for units in members
+        (units[units < num_visible], units[units >= num_visible] - num_visible)
+        for units in torch.argsort(labels, stable=True).split(sizes)
     ]

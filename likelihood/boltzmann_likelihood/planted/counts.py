@@ -182,8 +182,8 @@ def from_factors(
     counts = math.prod((1 + u.abs().sum(0)).tolist())
     if counts > _MOST_COUNTS:
         raise InputError(
-            f"visible_factors: expected at most {_MOST_COUNTS} different counts, the product of 1 + sum_i |u_ia|, "
-            f"got {counts}"
+            f"visible_factors: expected at most {_MOST_COUNTS} different counts, the product of "
+            f"1 + sum_i |u_ia|, got {counts}"
         )
     w = _on_grid(u, w, dtype)
     rbm = RBM((u.double() @ w.T).to(dtype), b, a)
@@ -211,7 +211,7 @@ def _on_grid(u: Tensor, w: Tensor, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True)
 class _Group:
-    """The visible units that share a row of u, with the sums over this group and over all earlier groups."""
+    """The visible units that share a row of u, with sums over them and over earlier groups."""
 
     units: Tensor  # indices of the units, [g]
     row: Tensor  # their row of u, [rank]
@@ -225,7 +225,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class _CountProgramme:
-    """All counts with their weights, and the groups from which a vector with given counts is drawn."""
+    """All counts with their weights, and the groups from which a vector with counts is drawn."""
 
     groups: list[_Group]
     counts: Tensor  # those that can occur, [S, rank]
@@ -284,7 +284,10 @@ def _log_polynomials(bias: Tensor) -> Tensor:
 def _add_group(
     low: Tensor, log_counts: Tensor, row: Tensor, log_polynomial: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The smallest counts and ln N after adding a group whose units each add `row` to the counts; n of them on have weight e_n."""
+    """The smallest counts and ln N with one more group, of units that each add `row` to the counts.
+
+    `log_polynomial` has ln of the weight e_n of n of these units being on.
+    """
     size = len(log_polynomial) - 1
     below = (size * row).clamp(max=0)
     old_shape = torch.tensor(log_counts.shape)
@@ -301,7 +304,7 @@ def _add_group(
 
 
 def _draw_number_on(group: _Group, counts: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw how many units of a group are on, given the `counts` [num, rank] of this and all earlier groups: [num]."""
+    """How many units of a group are on, given `counts` [num, rank] with earlier groups: [num]."""
     numbers = torch.arange(len(group.bias) + 1)
     earlier = counts[:, None] - numbers[:, None] * group.row - group.low
     shape = torch.tensor(group.log_counts.shape)

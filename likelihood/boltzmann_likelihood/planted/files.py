@@ -123,8 +123,8 @@ def read_planted(path: str | os.PathLike[str]) -> PlantedFile:
     >>> from boltzmann_likelihood.planted import ising_2d
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_planted(f"{folder}/ising.npz", ising_2d(3, 0.4), num_draws=2)
-    ...     found = read_planted(f"{folder}/ising.npz")
-    >>> found.draws.shape
+    ...     file = read_planted(f"{folder}/ising.npz")
+    >>> file.draws.shape
     torch.Size([2, 9])
     """
     path = Path(path)

@@ -1,7 +1,7 @@
-"""The Ising model on a square lattice with periodic boundaries, as an RBM: ln Z by Kaufman's formula, and exact draws.
+"""The Ising model on a torus as an RBM: ln Z by Kaufman's formula, and exact draws.
 
-A hidden unit that sees two spins s = 2 v - 1 with the same weight w represents a bond between them:
-summing it out leaves
+The lattice is a square with periodic boundaries. A hidden unit that sees two spins s = 2 v - 1 with
+the same weight w represents a bond between them: summing it out leaves
 
     2 cosh(w (s_1 + s_2)) = A e^{J s_1 s_2},        cosh(2 w) = e^{2 J},        A = 2 e^J
 
@@ -103,15 +103,18 @@ def ising_2d(
     rbm = RBM(
         weights, (-2 * weight).expand(side * side).clone(), (-weight).expand(len(bonds)).clone()
     )
-    stored = weight.item()
-    coupling = _log_cosh(stored / 2) / 2
-    of_bonds = len(bonds) * (math.log(2) + coupling - stored / 2)
-    log_z = _ising_log_z(side, coupling) + of_bonds
+    rounded = weight.item()
+    coupling = _log_cosh(rounded / 2) / 2
+    bonds_log_z = len(bonds) * (math.log(2) + coupling - rounded / 2)
+    log_z = _ising_log_z(side, coupling) + bonds_log_z
     return Planted(rbm, log_z, Draws(partial(_draw, side, coupling, dtype)))
 
 
 def _ising_log_z(side: int, coupling: float) -> float:
-    """ln Z = ln sum_s exp(J sum_bonds s_1 s_2) on a torus in nats: Kaufman (1949), in the form of Ferdinand & Fisher (1969)."""
+    """ln Z = ln sum_s exp(J sum_bonds s_1 s_2) on a torus in nats.
+
+    Kaufman (1949), in the form of Ferdinand & Fisher (1969).
+    """
     # With n = side, Z = (2 sinh 2J)^{n^2 / 2} (Z_1 + Z_2 + Z_3 + Z_4) / 2, each Z_i a product over
     # r of 2 cosh or 2 sinh of n gamma / 2.
     log_sinh = _log_2_sinh(2 * coupling) - math.log(2)
@@ -173,11 +176,15 @@ def _draw_spins(side: int, coupling: float, num_draws: int, generator: torch.Gen
     disordered = coupling <= 1.001 * dual
     sampler = _Coupled(side, coupling if disordered else dual, generator)
     together = max(1, _TOGETHER // side**2)
-    found: list[Tensor] = []
-    while (missing := num_draws - sum(map(len, found))) > 0:
+    draws: list[Tensor] = []
+    missing = num_draws
+    while missing > 0:
         spins = sampler.draw(min(missing, together))
-        found.append(spins if disordered else _ordered_from_dual(spins, dual, generator))
-    return torch.cat(found)
+        if not disordered:
+            spins = _ordered_from_dual(spins, dual, generator)
+        draws.append(spins)
+        missing -= len(spins)
+    return torch.cat(draws)
 
 
 class _Coupled:
@@ -211,7 +218,10 @@ class _Coupled:
         self._block = self._meeting_time()
 
     def draw(self, num_draws: int) -> Tensor:
-        """[num_draws, side, side]; each draw has its own sequence of blocks, so that none is preferred for being early."""
+        """Exact draws, bool [num_draws, side, side].
+
+        Each draw has its own sequence of blocks, so that none is preferred for being early.
+        """
         drawn = torch.empty(num_draws, self._side, self._side, dtype=torch.bool)
         start = torch.zeros(num_draws, self._side, self._side, dtype=torch.int16)
         valid = torch.zeros(num_draws, dtype=torch.bool)
@@ -224,7 +234,9 @@ class _Coupled:
             finished = met & valid
             drawn[places[finished]] = start[finished] != 0
             valid |= met
-            start, valid, places = (x[~finished] for x in (sites & self._DRAWN, valid, places))
+            start = (sites & self._DRAWN)[~finished]
+            valid = valid[~finished]
+            places = places[~finished]
         return drawn
 
     def _sweep(self, sites: Tensor) -> Tensor:
@@ -245,7 +257,7 @@ class _Coupled:
         return ~apart.flatten(1).any(1)
 
     def _meeting_time(self) -> int:
-        """A number of sweeps after which most pairs have met, from pilot chains that are not used for anything else."""
+        """Sweeps after which most pairs of chains meet, from pilot chains with no other use."""
         shape = (_PILOTS, self._side, self._side)
         sites = torch.full(shape, self._UP, dtype=torch.int16)
         for sweeps in range(1, _MOST_SWEEPS + 1):
@@ -253,8 +265,8 @@ class _Coupled:
             if self._met(sites).sum() >= _PILOTS * 3 // 4:
                 return sweeps
         raise InputError(
-            f"side: expected a lattice whose chains meet within {_MOST_SWEEPS} sweeps, got {self._side} so close to the "
-            "critical coupling"
+            f"side: expected a lattice whose chains meet within {_MOST_SWEEPS} sweeps, got "
+            f"{self._side} so close to the critical coupling"
         )
 
 
@@ -263,7 +275,10 @@ def _seeds(generator: torch.Generator) -> list[int]:
 
 
 def _ordered_from_dual(spins: Tensor, coupling: float, generator: torch.Generator) -> Tensor:
-    """Draws at the dual coupling from `spins` [n, side, side] at `coupling`; those with walls that wind around the torus are left out."""
+    """Draws at the dual coupling from `spins` [n, side, side] at `coupling`.
+
+    Those with walls that wind around the torus are left out.
+    """
     # Bonds to the right and downwards from each site of the dual lattice.
     equal = torch.stack([spins == spins.roll(-1, 2), spins == spins.roll(-1, 1)])
     uniform = torch.rand(equal.shape, dtype=torch.float64, generator=generator)
@@ -286,19 +301,19 @@ def _ordered_from_dual(spins: Tensor, coupling: float, generator: torch.Generato
 
 
 def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
-    """A subset of the `bonds` [2, n, side, side] with an even number at every site, drawn uniformly among all such subsets.
+    """A uniform draw among the subsets of `bonds` with an even number at every site.
 
-    Bonds outside a spanning forest are taken according to their coins; those in the forest are then
-    determined, from the leaves to the roots.
+    The shape of `bonds` is [2, n, side, side]. Bonds outside a spanning forest are taken according
+    to their coins; those in the forest are then determined, from the leaves to the roots.
     """
     _, count, side, _ = bonds.shape
     sites = torch.arange(count * side * side).view(count, side, side)
     others = torch.stack([sites.roll(-1, 2), sites.roll(-1, 1)])
-    chosen = torch.nonzero(bonds.flatten()).flatten().numpy()
-    here = sites.expand(2, -1, -1, -1).flatten().numpy()[chosen]
-    there = others.flatten().numpy()[chosen]
+    indices = torch.nonzero(bonds.flatten()).flatten().numpy()
+    here = sites.expand(2, -1, -1, -1).flatten().numpy()[indices]
+    there = others.flatten().numpy()[indices]
     size = count * side * side
-    graph = coo_array((np.ones(len(chosen)), (here, there)), shape=(size, size))
+    graph = coo_array((np.ones(len(indices)), (here, there)), shape=(size, size))
     number, labels = connected_components(graph, directed=False)
     # A common root above one site of each component turns the forest into a tree, which a single
     # search traverses.
@@ -315,7 +330,7 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     first = np.zeros(len(child), dtype=bool)
     first[firsts] = True
     in_tree &= first
-    taken = np.where(in_tree, False, coins.flatten().numpy()[chosen])
+    taken = np.where(in_tree, False, coins.flatten().numpy()[indices])
     odd = np.zeros(size + 1, dtype=np.int64)
     np.add.at(odd, here, taken)
     np.add.at(odd, there, taken)
@@ -327,5 +342,5 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
             parity[parent[site]] ^= 1
     taken[in_tree] = np.array(parity, dtype=bool)[child[in_tree]]
     subset = torch.zeros(bonds.numel(), dtype=torch.bool)
-    subset[torch.from_numpy(chosen)] = torch.from_numpy(taken)
+    subset[torch.from_numpy(indices)] = torch.from_numpy(taken)
     return subset.view(bonds.shape)

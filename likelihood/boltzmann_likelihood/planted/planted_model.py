@@ -19,7 +19,10 @@ from paperlib.validation import is_number, require_count
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws visible vectors: `draws(1_000, generator)` gives [1000, D], independent and exactly from the model."""
+    """Draws visible vectors, independent and exactly from the model.
+
+    `draws(1_000, generator)` gives [1000, D].
+    """
 
     draw: Callable[[int, torch.Generator], Tensor]  # the same, without checks
 
@@ -62,7 +65,7 @@ class Planted(NamedTuple):
 def require_number(
     name: str, value: object, low: float = -math.inf, high: float = math.inf
 ) -> float:
-    """`value` as a float; raise unless it is a finite number from `low` to `high`, ends included."""
+    """`value` as a float; raise unless it is finite and from `low` to `high`, ends included."""
     number = float(value) if is_number(value) else math.nan
     if not math.isfinite(number) or not low <= number <= high:
         bounds = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
@@ -78,7 +81,10 @@ def require_type(dtype: object) -> torch.dtype:
 
 
 def draw_indices(log_weights: Tensor, num_draws: int, generator: torch.Generator) -> Tensor:
-    """Draw indices into each row of a table [..., S], with probabilities proportional to e^{log_weights}: int64 [..., num_draws]."""
+    """Draw indices with probabilities proportional to e^{log_weights}: int64 [..., num_draws].
+
+    There are `num_draws` into each row of the table `log_weights` [..., S].
+    """
     weights = torch.exp(log_weights - log_weights.amax(-1, keepdim=True))
     cumulative = weights.cumsum(-1)
     total = cumulative[..., -1:]
