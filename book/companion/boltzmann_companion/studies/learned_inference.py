@@ -94,7 +94,7 @@ def trained_by_bound(model: SigmoidBeliefNet, v: Tensor) -> RecognitionWeights:
 
 
 def directed_row(errors: Tensor, rbm_errors: Tensor) -> Row:
-    """Errors of ln p(v) from each of ten chains [10, N], from all ten, and of an RBM's images [M]."""
+    """Errors of ln p(v) from single chains [10, N], from all ten together, and for an RBM [M]."""
     num_chains, num_images = errors.shape
     from_ten = log_mean_exp(errors, 0)
     return {
