@@ -203,8 +203,7 @@ def join(
 def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> None:
     r"""Draw estimates of ln Z and their 3-sigma intervals against the number of AIS runs.
 
-    An interval without a lower end, or with a very low one, is cut off. An arrow marks those without
-    one.
+    An interval without a lower end, or with a very low one, is cut off. An arrow marks the former.
 
     Parameters
     ----------
@@ -321,11 +320,10 @@ def _point(place: Tensor) -> tuple[float, float]:
 def _loop(place: Tensor, middle: Tensor, width: float) -> Circle:
     """A circle behind a state, on the side away from the middle of the graph."""
     outwards = place - middle
-    if outwards.norm() > 0:
-        direction = outwards / outwards.norm()
-    else:  # the only state of a chain, or one in the middle
-        direction = torch.tensor([0.0, 1.0])
-    centre = _point(place + 1.3 * _RADIUS * direction)
+    if outwards.norm() == 0:
+        # Upwards for the only state of a chain, or for one in the middle.
+        outwards = torch.tensor([0.0, 1.0])
+    centre = _point(place + 1.3 * _RADIUS * (outwards / outwards.norm()))
     return Circle(centre, 0.7 * _RADIUS, fill=False, linewidth=width, zorder=1)
 
 
