@@ -208,7 +208,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         answer = ESTIMATORS[estimator](model, budget, generator)
         seconds = time.perf_counter() - started
     error = answer.log_z - model.log_z
-    held = [low - _ROUNDING <= model.log_z <= high + _ROUNDING for low, high in answer.intervals]
+    covered = [low - _ROUNDING <= model.log_z <= high + _ROUNDING for low, high in answer.intervals]
     return {
         "estimator": estimator,
         "model": model.name,
@@ -218,7 +218,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         "log_z": _finite(answer.log_z),
         "error": _finite(error),
         "std_error": _finite(answer.std_error),
-        "held": held,
+        "held": covered,
         "warnings": list(answer.warnings),
         "outcome": None if estimator == BOUND else outcome(error, _doubts(answer.warnings)),
         "chain_steps": answer.chain_steps,
