@@ -57,8 +57,10 @@ def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
         _matrix(matrix, chain.transition, "")
         starts = torch.eye(chain.num_states, dtype=torch.float64)
         other = starts[-1] if name == "two islands" else starts[1]
-        pair = (chain.distributions(start, 40) for start in (starts[0], other))
-        below.plot(total_variation(*pair), label=name)
+        distances = total_variation(
+            chain.distributions(starts[0], 40), chain.distributions(other, 40)
+        )
+        below.plot(distances, label=name)
     below.set(yscale="log", ylim=(1e-4, 2), xlabel="steps $t$", ylabel="distance")
     below.legend(fontsize=8, loc=(0.66, 0.42))
     return figure

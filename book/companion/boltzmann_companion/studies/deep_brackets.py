@@ -56,7 +56,7 @@ class DeepModel:
         return table.chosen(self.number, len(self.test), seed)
 
     def steps(self, size: Profile, table: BracketTable, largest: int, seed: int) -> list[int]:
-        """Every K for which the brackets are computed or stored, as `steps_for` has it."""
+        """Every K for which the brackets are computed or stored; see `steps_for`."""
         paths = {start: self.path(start, seed) for start in STARTS}
         v = self.test[self.chosen(table, seed)]
         return steps_for(size, table, largest, paths, v, self.number, seed)

@@ -128,13 +128,11 @@ def run_study(
     unknown = [name for name in estimators if name not in ESTIMATORS]
     if unknown or not estimators:
         raise InputError(f"estimators: expected some of {', '.join(ESTIMATORS)}, got {unknown}")
-    tasks = [
-        (model, budget, seed + repeat)
-        for repeat in range(max(budgets.values()))
-        for model in models
-        for budget, repeats in budgets.items()
-        if repeat < repeats
-    ]
+    tasks = []
+    for repeat in range(max(budgets.values())):
+        for model in models:
+            remaining = [budget for budget, repeats in budgets.items() if repeat < repeats]
+            tasks += [(model, budget, seed + repeat) for budget in remaining]
     outcomes = []
     with step_bar(len(tasks) * len(estimators), "study", progress, "run") as bar:
         for task in tasks:

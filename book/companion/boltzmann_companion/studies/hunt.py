@@ -62,10 +62,11 @@ _TEST_IMAGES = 300
 _TRAINING_IMAGES = 1_000
 # Steps of the grid to which a model's largest weight is rounded where chains walk with 16 bits.
 _GRID_STEPS = 32_639
-# Up to so many modes all sets are summed over; of more, two are on together in at most this share.
+# Up to this many modes, all sets of modes are summed over.
 _FEW_MODES = 8
-_NOTHING = 1e-6
-# Where some images are far worse, the parts of the others are among so many most probable states.
+# Of more modes, no two may be on together in more than this share of the mass.
+_NEGLIGIBLE = 1e-6
+# Where some images are far worse, each part of the others is in one of its most probable states.
 _BEST_STATES = 4
 # Draws without a field from which ln Z with one is averaged.
 _ISING_DRAWS = 4_000
@@ -275,7 +276,7 @@ def with_modes(
     if together < count:
         pairs = rbm.log_unnormalized_hidden(states[states[:, :count].sum(1) == together])
         singles = rbm.log_unnormalized_hidden(states[states[:, :count].sum(1) < together])
-        if pairs.logsumexp(0) - singles.logsumexp(0) > math.log(_NOTHING):
+        if pairs.logsumexp(0) - singles.logsumexp(0) > math.log(_NEGLIGIBLE):
             raise ValueError("columns: expected modes of which no two are on together")
     return from_hidden_states(rbm, states)
 

@@ -157,7 +157,7 @@ class HuntedModel:
         return above @ self.bias_above
 
     def _repeated(self, name: str, times: str) -> Tensor:
-        """A number of each group, once for each of its pixels or units."""
+        """One number of each group, repeated for each of its pixels or units."""
         return torch.cat(
             [
                 torch.full((getattr(group, times),), getattr(group, name), dtype=torch.float64)

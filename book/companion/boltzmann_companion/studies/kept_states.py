@@ -1,6 +1,6 @@
 """Two numbers of the RAISE paper whose protocol is not stated in full.
 
-*CSL* in Table 1: how far it falls short with so many hidden states, which are kept along Gibbs
+*CSL* in Table 1: how far it falls short, by the number of hidden states, which are kept along Gibbs
 chains or drawn exactly. *Footnote 2*: how much more probable a model finds ones than eights, on
 several sets of images.
 """
@@ -44,7 +44,7 @@ class Kept:
     counts : list of int
         For how many batches of a part CSL is asked, in increasing order.
     strides : list of int
-        Every batch is kept, or one in so many.
+        How far apart the batches are that are kept; 1 keeps every batch.
     burn_in : int or None
         Gibbs steps before the first batch. A batch is then one step of `size` chains, and otherwise
         of exact draws.
@@ -131,7 +131,7 @@ def chain_rows(
 ) -> list[dict[str, Any]]:
     """Rows of `csl-kept-states`: CSL from states of Gibbs chains beside AIS's average.
 
-    All states are taken, or one in so many (`thinned`), by the two strides of `chains`.
+    `chains` has two strides: of the first are the columns `csl`, of the second those of `thinned`.
     """
     every, some = chains.strides
     estimates = csl_by_states(size, entry.model, entry.v, chains, seed)

@@ -177,6 +177,9 @@ def pack_shards(runs: Iterable[LongRun], folder: Path, archives: Path) -> Path |
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Without the owner and the time, so that the same shards make the same archive."""
-    member.uid = member.gid = member.mtime = 0
-    member.uname = member.gname = ""
+    member.uid = 0
+    member.gid = 0
+    member.uname = ""
+    member.gname = ""
+    member.mtime = 0
     return member

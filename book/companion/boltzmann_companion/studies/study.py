@@ -301,7 +301,7 @@ CASES = (
 )
 
 
-# Deep models are made of so many small ones, and have so many test images.
+# The small models of which a deep one is made, and its test images.
 _PARTS = 20
 _DEEP_IMAGES = 200
 
@@ -658,14 +658,14 @@ FULL_SIZE = (
     FullSizeCase("audiofool-256", "mnist", "others"),
     FullSizeCase("lan-owo-200", "mnist", "others"),
 )
-# Steps for 784 x 500 units: K, and parallel tempering's. They take about so many minutes of one
-# core with AVX-512. The second ones took six before parallel tempering became faster, and files of
-# the first version are named after these.
+# K and the steps of parallel tempering for 784 x 500 units, by the minutes that they take, about,
+# on one core with AVX-512. Those of four minutes took six before parallel tempering became faster,
+# and files of the first version are named after that.
 MINUTES = {1: (5_000, 2_000_000), 4: (18_000, 9_000_000)}
-_NAMES = {4: 6}
+_OLD_MINUTES = {4: 6}
 _USUAL_SIZE = 784 * 500
-# Runs of parallel tempering that say what is true: their length, the standard error in nats that
-# they are to reach, and how many there may be.
+# Runs of parallel tempering for the true ln Z: their length, the standard error in nats that they
+# are to reach together, and how many there may be.
 _TRUTH_STEPS = 20_000_000
 _TRUTH_ERROR = 0.05
 _MOST_RUNS = 7
@@ -727,7 +727,7 @@ def full_size_study(
         file = f"{version}/{case.name}-{minutes}-{seed}.json"
         if case.source == "others" and not ((folder / file).is_file() or case.files()):
             version = 1
-            file = f"1/{case.name}-{_NAMES.get(minutes, minutes)}-{seed}.json"
+            file = f"1/{case.name}-{_OLD_MINUTES.get(minutes, minutes)}-{seed}.json"
             if not (folder / file).is_file():
                 continue
         identity = ["full-size", version, asdict(case), checksums[case], MINUTES[minutes], seed]
@@ -750,7 +750,7 @@ def long_run_log_z(case: FullSizeCase, checksum: str | None, folder: Path) -> tu
 
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
-    """Long runs, from the base rates and the strongest mode in turns, until they suffice."""
+    """Long runs, alternately from the base rates and the strongest mode, until they suffice."""
     rbm = case.make().to(dtype=torch.float32)
     (train, _) = case.images()
     generator = seeded_generator(_SEED)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -160,13 +160,10 @@ def repeated_runs(
         As for `timed_run`.
     """
     seeds = range(seed, seed + require_count("repeats", repeats))
-    bar = _bar(seeds, f"{estimator}, {chain_steps:,} chain-steps", progress)
-    return [timed_run(estimator, path, chain_steps, run_seed, folder, images) for run_seed in bar]
-
-
-def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]:
+    description = f"{estimator}, {chain_steps:,} chain-steps"
     hide = None if progress is None else not progress
-    return tqdm(seeds, description, unit="seed", delay=2, disable=hide)
+    bar = tqdm(seeds, description, unit="seed", delay=2, disable=hide)
+    return [timed_run(estimator, path, chain_steps, run_seed, folder, images) for run_seed in bar]
 
 
 def _identity(
