@@ -131,7 +131,8 @@ def chain_rows(
 ) -> list[dict[str, Any]]:
     """Rows of `csl-kept-states`: CSL from states of Gibbs chains beside AIS's average.
 
-    `chains` has two strides: of the first are the columns `csl`, of the second those of `thinned`.
+    The columns `csl` take states at the first of the two strides of `chains`, and the columns
+    `thinned` at the second.
     """
     every, some = chains.strides
     estimates = csl_by_states(size, entry.model, entry.v, chains, seed)
