@@ -128,7 +128,7 @@ def run_study(
     unknown = [name for name in estimators if name not in ESTIMATORS]
     if unknown or not estimators:
         raise InputError(f"estimators: expected some of {', '.join(ESTIMATORS)}, got {unknown}")
-    tasks = []
+    tasks: list[tuple[KnownModel, int, int]] = []
     for repeat in range(max(budgets.values())):
         for model in models:
             remaining = [budget for budget, repeats in budgets.items() if repeat < repeats]
