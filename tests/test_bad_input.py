@@ -27,7 +27,6 @@ from boltzmann_companion.studies import (
     pair_free_energy,
     tempering_runs,
     training_paths,
-    two_bumps,
 )
 from boltzmann_likelihood import evaluation, planted
 from boltzmann_likelihood.files import read_checkpoints
@@ -629,11 +628,6 @@ CASES = [
     ("seed: expected", training_paths.training_path, "cd1-20", -1),
     ("v: expected", log_probability_store.log_unnormalized_run, DBM_3_2, [[0.5, 0, 1]], 30, 1),
     ("num_samples: expected", log_probability_store.log_unnormalized_run, DBM_3_2, EVERY_3, 0, 1),
-    *(
-        ("v: expected", two_bumps.TwoBumpPath(moves=1).state_at, v)
-        for v in ([[-1]], [[61]], [[0.5]], [[NAN]], [1], [[1, 2]])
-    ),
-    *(("moves: expected", two_bumps.TwoBumpPath, moves) for moves in (0, 1.5, "two")),
     # records and players
     ("captions: one for each of at least one frame", FRAMES, [], []),
     ("captions: got 1 for 2 frames", FRAMES, [zeros(2, 64)] * 2, ["one"]),

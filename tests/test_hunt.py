@@ -11,19 +11,17 @@ from boltzmann_companion.studies.hunt import (
     FAMILIES,
     beside,
     flipped,
+    from_equal_rows,
     hunt,
     hunted_families,
-    hunted_models,
     independent_modes,
     ising_in_field,
-    of_equal_rows,
     pair,
     tied,
     transposed,
     with_modes,
 )
 from boltzmann_likelihood.evaluation import evaluate
-from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.numerics import all_states, seeded_generator
 
@@ -45,9 +43,9 @@ SMALL = {
     "equal weights in a field": tied(double([[0.9]]), 8, 7, field=1.0),
     "four values in a field": tied(double([[0.5, 0.9], [0.7, 0.8]]), 9, 7, field=-2.0),
     "flipped": flipped(tied(double([[0.5, 0.9]]), 9, 7, field=-2.0)),
-    "equal rows": of_equal_rows(torch.tensor([0, 0, 1, 1, 1, 2]), double([[1, -2, 3]] * 4), 0.0),
+    "equal rows": from_equal_rows(torch.tensor([0, 0, 1, 1, 1, 2]), double([[1, -2, 3]] * 4), 0.0),
     "equal columns": transposed(
-        of_equal_rows(torch.tensor([0, 0, 1, 1, 1, 2]), double([[1, -2, 3]] * 7), 0.0)
+        from_equal_rows(torch.tensor([0, 0, 1, 1, 1, 2]), double([[1, -2, 3]] * 7), 0.0)
     ),
     "pairs": beside([pair(12.0), pair(3.0, pixels=3), tied(double([[0.6]]), 3, 2)]),
     "modes": with_modes(
@@ -114,7 +112,7 @@ def test_many_modes_must_exclude_each_other():
 def test_what_is_expected_of_other_images_is_the_mean_of_many():
     """Of draws of the model, as training images are, and of test images of another kind."""
     scores = []
-    for hunted in hunted_models("few images", 20):
+    for hunted in map(FAMILIES["few images"], range(20)):
         log_p = hunted.model.log_unnormalized(hunted.test.double())
         log_z = log_p.mean().item() - hunted.truth
         if "of another kind" not in hunted.name:
@@ -128,22 +126,18 @@ def test_what_is_expected_of_other_images_is_the_mean_of_many():
 
 @pytest.mark.parametrize("family", ENUMERATED)
 def test_a_model_depends_on_its_number_alone(family):
-    (_, few) = hunted_models(family, 2)
-    (_, many, _) = hunted_models(family, 3)
-    assert few.name == many.name
-    assert few.name.startswith("2: ")
-    assert torch.equal(few.test, many.test)
-    assert few.truth == many.truth
-
-
-def test_there_is_no_other_family():
-    with pytest.raises(InputError, match="family: expected one of tied weights, modes, deep mod"):
-        hunted_models("needles", 1)
+    alone = FAMILIES[family](1)
+    FAMILIES[family](0)
+    after_another = FAMILIES[family](1)
+    assert alone.name == after_another.name
+    assert alone.name.startswith("2: ")
+    assert torch.equal(alone.test, after_another.test)
+    assert alone.truth == after_another.truth
 
 
 def test_rows(tmp_path, monkeypatch):
     rows = hunt(["few images"], 2, steps=32, folder=tmp_path, progress=False)
-    for row, hunted in zip(rows, hunted_models("few images", 2), strict=True):
+    for row, hunted in zip(rows, map(FAMILIES["few images"], range(2)), strict=True):
         assert set(row) == set(load_result("hunt", "paper")["columns"])
         assert (row["model"], row["others"]) == (hunted.name, hunted.others)
         assert row["value_error"] == row["value"] - hunted.truth

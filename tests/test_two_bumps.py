@@ -1,73 +1,48 @@
-"""The path on a line, against its transition matrix; and the particles that are drawn from it."""
+"""The particles of chapter 4's player: their weights, and where they are at every moment."""
 
-import pytest
 import torch
 
-from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal, melt
-from paperlib.annealing import uniform_betas
+from boltzmann_companion.studies.two_bumps import anneal
+from paperlib.annealing import AnnealingPath, uniform_betas
 
-PLACES = 61
 BETAS = uniform_betas(6).tolist()
 
 
-def density(path, beta):
-    return path.log_density(beta).exp()
+class Line(AnnealingPath):
+    """Nine places, from a bump in the middle to one at each end, in steps to a neighbour."""
 
+    log_start = -0.5 * (torch.arange(9).double() - 4).square()
+    log_target = torch.tensor([3.0, 1, -1, -3, -5, -3, -1, 1, 2]).double()
 
-def kernel(path, beta):
-    """One Metropolis step, by hand: T[x, y] from x to y."""
-    p = density(path, beta)
-    matrix = torch.zeros(PLACES, PLACES, dtype=torch.float64)
-    for x in range(PLACES):
-        for y in (x - 1, x + 1):
-            if 0 <= y < PLACES:
-                matrix[x, y] = 0.5 * min(1.0, (p[y] / p[x]).item())
-        matrix[x, x] = 1 - matrix[x].sum()
-    return matrix
+    def sample_start(self, num_chains, generator):
+        start = self.log_start.softmax(0)
+        return torch.multinomial(start, num_chains, True, generator=generator)
 
+    def log_f(self, state, beta):
+        return torch.lerp(self.log_start, self.log_target, beta)[state]
 
-def moved(path, beta, moves):
-    return torch.linalg.matrix_power(kernel(path, beta), moves)
-
-
-def test_target_has_two_bumps_of_unequal_mass():
-    path = TwoBumpPath(moves=1)
-    p = density(path, 1.0)
-    left = p[:25].sum()
-    middle = p[25:31].sum()
-    right = p[31:].sum()
-    assert middle < 0.02 < left
-    assert middle < 0.02 < right
-    assert path.log_z == pytest.approx(path.log_f(torch.arange(PLACES), 1.0).logsumexp(0).item())
-    assert path.log_z_start == pytest.approx(
-        path.log_f(torch.arange(PLACES), 0.0).logsumexp(0).item()
-    )
+    def transition(self, state, beta, generator):
+        move = 2 * torch.randint(2, state.shape, generator=generator) - 1
+        proposed = (state + move).clamp(0, 8)
+        log_ratio = self.log_f(proposed, beta) - self.log_f(state, beta)
+        chance = torch.rand(state.shape, dtype=torch.float64, generator=generator)
+        return torch.where(chance.log() < log_ratio, proposed, state)
 
 
 def test_mean_weight_of_annealed_particles_is_the_ratio_of_partition_functions():
-    path = TwoBumpPath(moves=2)
-    weights = anneal(path, BETAS, 40_000, seed=2).log_weights[-1].exp()
-    ratio = torch.tensor(path.log_z - path.log_z_start, dtype=torch.float64).exp()
-    assert abs(weights.mean() - ratio) < 5 * weights.std() / 40_000**0.5
-
-
-@pytest.mark.parametrize("place", [15, 30, 45])
-def test_mean_weight_of_melted_particles_is_the_probability_under_the_annealing_model(place):
-    path = TwoBumpPath(moves=2)
-    end = density(path, 0.0)
-    for beta in BETAS[1:]:
-        end = end @ moved(path, beta, 2)
-    weights = melt(path, BETAS, place, 40_000, seed=3).log_weights[-1].exp()
-    assert abs(weights.mean() - end[place]) < 5 * weights.std() / 40_000**0.5
+    particles = anneal(Line(), BETAS, 40_000, seed=2)
+    for beta, log_weights in zip(BETAS[1:], particles.log_weights[1:], strict=True):
+        log_f_beta = torch.lerp(Line.log_start, Line.log_target, beta)
+        ratio = (log_f_beta.logsumexp(0) - Line.log_start.logsumexp(0)).exp()
+        weights = log_weights.exp()
+        assert abs(weights.mean() - ratio) < 5 * weights.std() / 40_000**0.5
 
 
 def test_particles_are_recorded_moment_by_moment():
-    path = TwoBumpPath(moves=1)
-    up = anneal(path, BETAS, 4, seed=0)
-    down = melt(path, BETAS, 20, 4, seed=0)
-    assert up.betas == BETAS
-    assert down.betas == BETAS[::-1]
-    assert up.places.shape == up.log_weights.shape == (7, 4)
-    assert bool((up.log_weights[0] == 0).all())
-    assert bool((down.places[0] == 20).all())
-    assert bool(((up.places[1:] - up.places[:-1]).abs() <= 1).all())
+    particles = anneal(Line(), BETAS, 4, seed=0)
+    assert particles.betas == BETAS
+    assert particles.places.shape == particles.log_weights.shape == (7, 4)
+    assert bool((particles.log_weights[0] == 0).all())
+    steps = particles.places.diff(dim=0).abs()
+    assert bool((steps <= 1).all())
+    assert bool((steps == 1).any())

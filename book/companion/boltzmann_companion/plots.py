@@ -1,4 +1,8 @@
-"""One look for all figures: a palette that colour-blind readers can tell apart, and line styles in addition to colours."""
+"""One look for all figures.
+
+The colours are a palette that colour-blind readers can tell apart, and lines differ in their style
+as well.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,10 @@ _RADIUS = 0.2
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for this book, whatever the user's settings; `open_chapter` does."""
+    """Set matplotlib's defaults for this book, whatever the user's settings.
+
+    `open_chapter` calls it.
+    """
     # A `matplotlibrc` may ask for LaTeX, which many machines do not have.
     mpl.rcdefaults()
     mpl.rcParams.update(
@@ -52,9 +59,9 @@ def use_style() -> None:
 
 
 def look_of(estimator: str, *, hollow: bool = False) -> dict[str, Any]:
-    """How a line shows an estimator: `LOOKS` of the library.
+    """How a line shows an estimator: `LOOKS` of the tool.
 
-    Hollow and thin is the uniform start beside that at base rates, or the second of two models.
+    A uniform start beside one at base rates is hollow and thin, and so is the second of two models.
 
     Examples
     --------
@@ -114,7 +121,7 @@ def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], column
         left = (index % columns) * (width + 1) + 1
         canvas[top : top + height, left : left + width] = image.reshape(image_shape)
     axes.imshow(canvas, vmin=0, vmax=1, interpolation="nearest")
-    # draw thin lines between the images, so that blank images stay visible
+    # Thin lines between the images, so that blank images stay visible.
     for edge in range(columns + 1):
         axes.axvline(edge * (width + 1), color="0.8", linewidth=0.6, linestyle="-")
     for edge in range(rows + 1):
@@ -132,7 +139,7 @@ def draw_layer(
     spacing: float = 1.0,
     **look: Any,
 ) -> list[tuple[float, float]]:
-    """Draw the units of a layer as circles in a row, with its name at `name_x`; returns where they are.
+    """Draw the units of a layer as circles in a row, and return their places.
 
     Parameters
     ----------
@@ -145,7 +152,7 @@ def draw_layer(
     name : str
         Name of the layer.
     name_x : float
-        Where its name stands in the row.
+        The place of its name in the row.
     spacing : float
         From one unit to the next.
     **look
@@ -169,7 +176,7 @@ def draw_layer(
 def join(
     axes: Axes, pairs: Iterable[tuple[tuple[float, float], tuple[float, float]]], **look: Any
 ) -> None:
-    """Draw a line, or an arrow with `arrowstyle="-|>"`, from the first place of each pair to the second.
+    """Draw a line from the first place of each pair to the second.
 
     Parameters
     ----------
@@ -178,7 +185,7 @@ def join(
     pairs : iterable of pairs of places
         For example `itertools.product(upper, lower)`, two layers of `draw_layer`.
     **look
-        Of matplotlib's arrows, for example `color`.
+        Of matplotlib's arrows, for example `color`; with `arrowstyle="-|>"`, arrows are drawn.
 
     Examples
     --------
@@ -196,8 +203,7 @@ def join(
 def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> None:
     r"""Draw estimates of ln Z and their 3-sigma intervals against the number of AIS runs.
 
-    An interval that has no lower end, or a very low one, is cut off; an arrow says that it has
-    none.
+    An interval without a lower end, or with a very low one, is cut off. An arrow marks the former.
 
     Parameters
     ----------
@@ -221,8 +227,8 @@ def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> N
     look = look_of("AIS")
     floor = min(max(row["interval_3_sigma"][0], row["log_z"] - 2) for row in points) - zero - 0.2
     for row in points:
-        low, high = (end - zero for end in row["interval_3_sigma"])
-        ends = [max(low, floor), high]
+        low, high = row["interval_3_sigma"]
+        ends = [max(low - zero, floor), high - zero]
         axes.plot([row["runs"]] * 2, ends, color=look["color"], linestyle="-", linewidth=1)
         if low == -math.inf:
             axes.plot(row["runs"], floor, marker=r"$\downarrow$", color=look["color"])
@@ -237,9 +243,10 @@ def draw_chain(
     labels: Sequence[str] | None = None,
     shades: Tensor | None = None,
 ) -> None:
-    """Draw a finite Markov chain as a graph: an arrow for every move, a loop for every chance to stay.
+    """Draw a finite Markov chain as a graph.
 
-    The larger a rate, the wider its arrow. Rates of up to a hundredth of the largest have no arrow.
+    It has an arrow for every move and a loop for every chance to stay, which are the wider the
+    larger the rate is. Rates of up to a hundredth of the largest have none.
 
     Parameters
     ----------
@@ -287,7 +294,7 @@ def draw_chain(
             if x == following:
                 axes.add_patch(_loop(places[x], places.mean(0), width))
             else:
-                # two arrows between the same states bend away from each other
+                # Two arrows between the same states bend away from each other.
                 bend = 0.22 if rates[following, x] > 0.01 * largest else 0.0
                 axes.add_patch(_arrow(places[x], places[following], width, bend))
     for x in range(len(rates)):
@@ -297,7 +304,7 @@ def draw_chain(
         if labels is not None:
             ink = {"color": "white" if dark > 0.5 else "black", "fontsize": 7, "zorder": 4}
             axes.annotate(labels[x], _point(places[x]), ha="center", va="center", **ink)
-    # a square around the graph, so that graphs of different shapes line up
+    # A square around the graph, so that graphs of different shapes line up.
     low = places.min(0).values
     high = places.max(0).values
     x, y = _point((low + high) / 2)
@@ -312,10 +319,11 @@ def _point(place: Tensor) -> tuple[float, float]:
 
 def _loop(place: Tensor, middle: Tensor, width: float) -> Circle:
     """A circle behind a state, on the side away from the middle of the graph."""
-    out = place - middle
-    # upwards for the only state of a chain, or for one in the middle
-    out = out / out.norm() if out.norm() > 0 else torch.tensor([0.0, 1.0])
-    centre = _point(place + 1.3 * _RADIUS * out)
+    outwards = place - middle
+    if outwards.norm() == 0:
+        # Upwards for the only state of a chain, or for one in the middle.
+        outwards = torch.tensor([0.0, 1.0])
+    centre = _point(place + 1.3 * _RADIUS * (outwards / outwards.norm()))
     return Circle(centre, 0.7 * _RADIUS, fill=False, linewidth=width, zorder=1)
 
 
@@ -336,7 +344,7 @@ def _arrow(start: Tensor, end: Tensor, width: float, bend: float) -> FancyArrowP
 
 
 def _on_a_circle(number: int) -> Tensor:
-    """Places on a circle, clockwise from the top, with a distance of 1 between neighbours, [number, 2]."""
+    """Places [number, 2] on a circle, clockwise from the top, with neighbours 1 apart."""
     angles = 2 * math.pi * torch.arange(number, dtype=torch.float64) / number
     radius = 0.5 / math.sin(math.pi / number) if number > 1 else 0.0
     return radius * torch.stack([angles.sin(), angles.cos()], dim=1)

@@ -1,1 +1,1 @@
-"""The chapters' figures: each is a function of the rows that it shows, in a module for its chapter."""
+"""The chapters' figures: functions of the rows that they show, in a module for each chapter."""

@@ -15,9 +15,9 @@ from boltzmann_likelihood.evaluation.picture import EXACT
 
 
 def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
-    """AIS and RAISE of one model and start against K, with bars of three standard errors, and the wedge between them.
+    """AIS and RAISE of one model and start against K, and the wedge between them.
 
-    An arrow stands for a bar of AIS without an upper end.
+    Bars are three standard errors. An arrow stands for a bar of AIS without an upper end.
     """
     steps, low, high = columns(rows, "steps", "raise", "ais")
     axes.fill_between(steps, low, high, color="0.4", alpha=0.14, linewidth=0)
@@ -48,18 +48,21 @@ def _ends(row: Row, key: str) -> tuple[float, float]:
 
 
 def frame_brackets(axes: Axes, rows: Rows, shown_from: int) -> None:
-    """The exact value if it is known, and limits that hold it and all points from K = `shown_from` on."""
+    """The exact value if it is known, and limits for it and all points from K = `shown_from` on."""
     exact = rows[0].get("exact")
-    shown = [row[key] for row in rows if row["steps"] >= shown_from for key in ("ais", "raise")]
+    values = [row[key] for row in rows if row["steps"] >= shown_from for key in ("ais", "raise")]
     if exact is not None:
         axes.axhline(exact, linewidth=1, **EXACT)
-        shown.append(exact)
-    pad = 0.15 * max(max(shown) - min(shown), 0.5)
-    axes.set_ylim(min(shown) - pad, max(shown) + pad)
+        values.append(exact)
+    pad = 0.15 * max(max(values) - min(values), 0.5)
+    axes.set_ylim(min(values) - pad, max(values) + pad)
 
 
 def second_smallest(rows: Rows) -> int:
-    """The second-smallest number of steps, or the only one: errors with the fewest steps dwarf all others."""
+    """The second-smallest number of steps, or the only one.
+
+    Errors with the fewest steps dwarf all others.
+    """
     return sorted({row["steps"] for row in rows})[:2][-1]
 
 
@@ -70,12 +73,12 @@ def draw_models(figure: Figure | SubFigure, rows: Rows, shown_from: int) -> None
     grid = figure.subplots(lines, 2, squeeze=False)
     for axes in grid.flat[len(models) :]:
         axes.set_axis_off()
-    for number, (axes, (name, own)) in enumerate(zip(grid.flat, models.items(), strict=False)):
-        for start, points in grouped(own, "start").items():
-            draw_bracket(axes, points, start)
-        frame_brackets(axes, own, min(shown_from, max(row["steps"] for row in own)))
+    for number, (axes, (name, points)) in enumerate(zip(grid.flat, models.items(), strict=False)):
+        for start, from_start in grouped(points, "start").items():
+            draw_bracket(axes, from_start, start)
+        frame_brackets(axes, points, min(shown_from, max(row["steps"] for row in points)))
         axes.set_title(name)
-        # the title of a panel below would touch the label
+        # The title of a panel below would touch the label.
         if number + 2 < len(models):
             axes.set_xlabel("")
     for axes in grid[:, 0]:
@@ -88,8 +91,8 @@ def two_starts(rows: Rows) -> Figure:
     """The brackets of one model, with a panel for each start, as in Figure 4 of the RAISE paper."""
     starts = grouped(rows, "start")
     figure, panels = plt.subplots(1, len(starts), figsize=(5.6, 3.6), sharey=True)
-    for panel, (start, own) in zip(panels, starts.items(), strict=True):
-        draw_bracket(panel, own, start)
+    for panel, (start, points) in zip(panels, starts.items(), strict=True):
+        draw_bracket(panel, points, start)
         frame_brackets(panel, rows, second_smallest(rows))
         panel.set_title(f"{rows[0]['model']}, {start}", fontsize=10)
     panels[0].set_ylabel("test log-probability (nats)")

@@ -1,4 +1,4 @@
-"""Figures of chapter 01: a tiny RBM in full, and a trained one with its filters, its chains and its scores."""
+"""Figures of chapter 1: a tiny RBM in full; a trained one with its filters, chains and scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def duration(log10_seconds: float) -> str:
 
 
 def terms_row(name: str, visible: int, hidden: int) -> dict[str, Any]:
-    """A row of `rbm-number-of-terms`: log10 of how many terms Z has before and after one layer is summed out."""
+    """A row of `rbm-number-of-terms`: log10 of how many terms Z has.
+
+    `joint` counts them before one layer is summed out, `reduced` after.
+    """
     reduced = min(visible, hidden) * math.log10(2)
     return {
         "model": name,
@@ -44,11 +47,14 @@ def terms_row(name: str, visible: int, hidden: int) -> dict[str, Any]:
 
 
 def graph(rbm: RBM) -> Figure:
-    """The units of a small RBM with their biases, and its weights: wide if large, dashed if negative."""
+    """The units of a small RBM with their biases, and its weights.
+
+    Large weights are wide lines, and negative ones are dashed.
+    """
     figure, axes = plt.subplots(figsize=(6.0, 2.7))
-    apart = (rbm.num_visible - rbm.num_hidden) / 2
+    indent = (rbm.num_visible - rbm.num_hidden) / 2
     visible_x = [float(i) for i in range(rbm.num_visible)]
-    hidden_x = [apart + j for j in range(rbm.num_hidden)]
+    hidden_x = [indent + j for j in range(rbm.num_hidden)]
     for i, x_low in enumerate(visible_x):
         for j, x_high in enumerate(hidden_x):
             weight = rbm.weights[i, j].item()
@@ -63,8 +69,8 @@ def graph(rbm: RBM) -> Figure:
         axes.plot(xs, [y] * len(xs), marker, linestyle="", **look)
         for unit, x in enumerate(xs, start=1):
             axes.text(x, y, f"${layer}_{unit}$", ha="center", va="center", fontsize=12)
-            said = f"${name}_{unit} = {bias[unit - 1]:g}$"
-            axes.text(x, y + (0.3 if y else -0.34), said, ha="center", va="center", fontsize=9)
+            label = f"${name}_{unit} = {bias[unit - 1]:g}$"
+            axes.text(x, y + (0.3 if y else -0.34), label, ha="center", va="center", fontsize=9)
     axes.text(-0.55, 1, "hidden", ha="right", va="center")
     axes.text(-0.55, 0, "visible", ha="right", va="center")
     axes.set(xlim=(-1.2, rbm.num_visible - 0.5), ylim=(-0.5, 1.45))
@@ -91,16 +97,16 @@ def in_full(rbm: RBM, p_joint: Tensor) -> Figure:
 
 
 def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
-    """Both halves of a step, [2^D, 2^M] and [2^M, 2^D], their product, and the traffic between images."""
+    """Both halves of a step, [2^D, 2^M] and [2^M, 2^D], their product, and its flow."""
     transition = h_given_v @ v_given_h
-    titled = {
+    matrices = {
         "$p(\\mathbf{h} \\mid \\mathbf{v})$": h_given_v,
         "$p(\\mathbf{v}' \\mid \\mathbf{h})$": v_given_h,
         "$T(\\mathbf{v}' \\mid \\mathbf{v})$": transition,
         "$p(\\mathbf{v})\\,T(\\mathbf{v}' \\mid \\mathbf{v})$": p_v[:, None] * transition,
     }
     figure, panels = plt.subplots(1, 4, figsize=(7.0, 2.2), width_ratios=[8, 16, 16, 16])
-    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
+    for panel, (title, matrix) in zip(panels, matrices.items(), strict=True):
         panel.imshow(matrix, vmin=0)
         panel.set_title(title)
         draw_frame(panel)
@@ -109,17 +115,17 @@ def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
 
 def binarised(rows: Iterable[tuple[str, Tensor]], image_shape: tuple[int, int]) -> Figure:
     """A row of ten images [10, D] for each name."""
-    named = list(rows)
+    named_rows = list(rows)
     figure, axes = plt.subplots(figsize=(6.8, 2.6))
-    draw_images(axes, torch.cat([images.float() for _, images in named]), image_shape, 10)
-    for number, (name, _) in enumerate(named):
+    draw_images(axes, torch.cat([images.float() for _, images in named_rows]), image_shape, 10)
+    for number, (name, _) in enumerate(named_rows):
         height = (number + 0.5) * (image_shape[0] + 1)
         axes.text(-1, height, name, ha="right", va="center", fontsize=9)
     return figure
 
 
 def filters(rbm: RBM, image_shape: tuple[int, int]) -> Figure:
-    """The weights of every hidden unit as an image, and the probabilities of the pixels with all of them off."""
+    """The weights of every hidden unit as an image, and the pixels' probabilities with all off."""
     across = -(-rbm.num_hidden // 2)
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 1.9), width_ratios=[across / 2, 1])
     shades = 0.5 + 0.5 * rbm.weights.T / rbm.weights.abs().max()
@@ -132,16 +138,18 @@ def filters(rbm: RBM, image_shape: tuple[int, int]) -> Figure:
 
 def chains(frames: Mapping[int, tuple[Tensor, Tensor]], image_shape: tuple[int, int]) -> Figure:
     """Two rows for each chain: visible [C, D] and hidden units [C, M] by the number of steps."""
-    seen, hidden = (torch.stack(own, dim=1) for own in zip(*frames.values(), strict=True))
+    visible = torch.stack([v for v, _ in frames.values()], dim=1)
+    hidden = torch.stack([h for _, h in frames.values()], dim=1)
     shapes = {"v": image_shape, "h": _near_square(hidden.shape[-1])}
-    num_chains, num_frames = seen.shape[:2]
+    num_chains, num_frames = visible.shape[:2]
     heights = [_row_height(shape) for shape in shapes.values()] * num_chains
     figure, panels = plt.subplots(
         2 * num_chains, 1, figsize=(6.8, 1.8 * num_chains), height_ratios=heights
     )
     for chain in range(num_chains):
         pair = panels[2 * chain : 2 * chain + 2]
-        for panel, layer, (letter, shape) in zip(pair, (seen, hidden), shapes.items(), strict=True):
+        layers = (visible, hidden)
+        for panel, layer, (letter, shape) in zip(pair, layers, shapes.items(), strict=True):
             draw_images(panel, layer[chain], shape, num_frames)
             place = (-0.06 * (shape[1] + 1), 0.5 * (shape[0] + 1))
             panel.text(*place, f"$\\mathbf{{{letter}}}$", ha="right", va="center")
@@ -154,16 +162,16 @@ def chains(frames: Mapping[int, tuple[Tensor, Tensor]], image_shape: tuple[int, 
 def traces(
     steps: Sequence[int], means: Mapping[str, Sequence[float]], exact: Tensor, on_test: Tensor
 ) -> Figure:
-    """Means of ln p*(v) along chains by their start, beside those of exact draws [N] and test images [N]."""
+    """Means of ln p*(v) along chains by their start, beside those of exact draws and images [N]."""
     figure, axes = plt.subplots(figsize=(6.0, 3.0))
     for name, trace in means.items():
         axes.plot([1 + step for step in steps], trace, label=name)
-    own_level = exact.mean().item()
+    exact_level = exact.mean().item()
     test_level = on_test.mean().item()
-    axes.axhline(own_level, color="black", linestyle="-.", linewidth=1, label="exact draws")
+    axes.axhline(exact_level, color="black", linestyle="-.", linewidth=1, label="exact draws")
     axes.set(xscale="log", xlabel="1 + Gibbs steps", ylabel="mean $\\ln p^*(\\mathbf{v})$ in nats")
     spread = exact.std().item()
-    axes.set_ylim(min(own_level, test_level) - 2 * spread, max(own_level, test_level) + spread)
+    axes.set_ylim(min(exact_level, test_level) - 2 * spread, max(exact_level, test_level) + spread)
     axes.legend(loc="lower right")
     return figure
 
@@ -185,15 +193,15 @@ def scores(values: Mapping[str, Tensor]) -> Figure:
 
 def gradient(data_term: Tensor, model_term: Tensor) -> Figure:
     """Both terms [D, M] of the gradient and their difference, in numbers."""
-    titled = {"data": data_term, "\u2212 model": model_term, "= gradient": data_term - model_term}
+    terms = {"data": data_term, "\u2212 model": model_term, "= gradient": data_term - model_term}
     num_visible, num_hidden = data_term.shape
     figure, panels = plt.subplots(1, 3, figsize=(6.4, 2.6))
-    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
+    for panel, (title, matrix) in zip(panels, terms.items(), strict=True):
         panel.imshow(matrix, cmap="gray_r", vmin=-0.5, vmax=1.2, aspect="auto")
         for i, row in enumerate(matrix.tolist()):
             for j, value in enumerate(row):
-                said = f"{value:.2f}".replace("-", "\u2212")
-                panel.text(j, i, said, ha="center", va="center", fontsize=9)
+                label = f"{value:.2f}".replace("-", "\u2212")
+                panel.text(j, i, label, ha="center", va="center", fontsize=9)
         panel.set(title=title, xticks=range(num_hidden), yticks=range(num_visible))
         panel.set_xticklabels([f"$h_{j + 1}$" for j in range(num_hidden)])
         panel.set_yticklabels([f"$v_{i + 1}$" for i in range(num_visible)])
@@ -228,5 +236,5 @@ def _near_square(num_units: int) -> tuple[int, int]:
 
 
 def _row_height(shape: tuple[int, int], columns: int = 10) -> float:
-    """Height of a row of such grids in widths of the row, so that rows of different grids line up."""
+    """Height of a row of grids in widths of the row, so that rows of different grids line up."""
     return (shape[0] + 2) / (columns * (shape[1] + 1) + 1)

@@ -1,4 +1,4 @@
-"""Figures of chapter 02: small chains as graphs, matrices and curves, and what their samples are worth."""
+"""Figures of chapter 2: small chains as graphs and matrices, and what their samples are worth."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from boltzmann_companion.rows import columns, grouped
 from paperlib.mcmc import MarkovChain, acceptance_matrix, autocorrelation, total_variation
 from paperlib.numerics import all_states
 
-# where the states are drawn, if not on a circle
+# Where the states are drawn, if not on a circle.
 _PLACES = {
     "two islands": [[-0.9, 0.55], [-0.9, -0.55], [0.35, 0.55], [1.35, 0.55], [0.85, -0.4]],
     "trapdoor": [[0.0, 1.0], [0.0, 0.0], [1.3, 1.0], [1.3, 0.0]],
 }
-# the states of three units as corners of a cube: unit 1 leads to the back, 2 to the right, 3
-# upwards
+# The states of three units as corners of a cube: unit 1 leads to the back, 2 to the right, 3
+# upwards.
 _DIRECTIONS = [[0.75, 0.6], [1.6, 0.0], [0.0, 1.6]]
 
 
 def dimension(rows: Rows) -> Figure:
-    """The shares of draws that are accepted and that are effective, by formula and measured, against the dimension."""
+    """The shares of draws that are accepted and effective against the dimension, and by formula."""
     figure, axes = plt.subplots(figsize=(6.0, 3.2))
-    named = {"accepted": "rejection: accepted", "effective": "importance: effective"}
-    for number, (key, name) in enumerate(named.items()):
+    names = {"accepted": "rejection: accepted", "effective": "importance: effective"}
+    for number, (key, name) in enumerate(names.items()):
         color = PALETTE[number]
         axes.plot(*columns(rows, "dimension", f"{key}_exact"), color=color, label=name)
-        seen = columns([row for row in rows if row[key] > 0], "dimension", key)
-        axes.plot(*seen, marker="os"[number], linestyle="", color=color)
+        # A logarithmic axis has no place for zero.
+        measured = columns([row for row in rows if row[key] > 0], "dimension", key)
+        axes.plot(*measured, marker="os"[number], linestyle="", color=color)
     axes.set(yscale="log", xlabel="dimensions", ylabel="share of the draws")
     axes.legend()
     return figure
 
 
 def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
-    """Chains as graphs and as matrices, and how far apart two walkers are who start in different states."""
+    """Chains as graphs and as matrices, and the distance of two walkers from different states."""
     figure = plt.figure(figsize=(7.0, 5.6))
     grid = figure.add_gridspec(3, len(chains), height_ratios=[1.25, 1, 2])
     below = figure.add_subplot(grid[2, :])
     for number, (name, chain) in enumerate(chains.items()):
-        graph, matrix = (figure.add_subplot(grid[row, number]) for row in (0, 1))
+        graph = figure.add_subplot(grid[0, number])
+        matrix = figure.add_subplot(grid[1, number])
         labels = [str(state) for state in range(1, chain.num_states + 1)]
         places = torch.tensor(_PLACES[name]) if name in _PLACES else None
         draw_chain(graph, chain.transition, places, labels)
@@ -55,8 +57,10 @@ def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
         _matrix(matrix, chain.transition, "")
         starts = torch.eye(chain.num_states, dtype=torch.float64)
         other = starts[-1] if name == "two islands" else starts[1]
-        pair = (chain.distributions(start, 40) for start in (starts[0], other))
-        below.plot(total_variation(*pair), label=name)
+        distances = total_variation(
+            chain.distributions(starts[0], 40), chain.distributions(other, 40)
+        )
+        below.plot(distances, label=name)
     below.set(yscale="log", ylim=(1e-4, 2), xlabel="steps $t$", ylabel="distance")
     below.legend(fontsize=8, loc=(0.66, 0.42))
     return figure
@@ -65,23 +69,26 @@ def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
 def metropolis(
     log_target: Tensor, proposal: MarkovChain, chain: MarkovChain, names: Sequence[str]
 ) -> Figure:
-    """What is proposed between the states, what is accepted, the chain that results, and its flow."""
+    """What is proposed between the states, what is accepted, the resulting chain, and its flow."""
     accepted = acceptance_matrix(log_target, proposal) * (proposal.transition > 0)
-    titled = {
+    matrices = {
         "proposal $q(x^* \\mid x)$": proposal.transition,
         "acceptance $A(x^* \\mid x)$": accepted,
         "chain $T(x' \\mid x)$": chain.transition,
         "flow $p(x)\\,T(x' \\mid x)$": chain.flow(log_target.softmax(0)),
     }
-    figure, panels = plt.subplots(1, len(titled), figsize=(7.0, 2.3))
-    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
+    figure, panels = plt.subplots(1, len(matrices), figsize=(7.0, 2.3))
+    for panel, (title, matrix) in zip(panels, matrices.items(), strict=True):
         _matrix(panel, matrix, title)
     panels[0].set_yticks(range(len(names)), names, fontsize=7, family="monospace")
     return figure
 
 
 def gibbs(chains: Mapping[str, MarkovChain], target: Tensor) -> Figure:
-    """Chains on the eight states of three units, as graphs on a cube whose corners are darker the more probable, and as matrices."""
+    """Chains on the eight states of three units, as graphs on a cube and as matrices.
+
+    A corner is the darker the more probable its state is.
+    """
     corners = all_states(3) @ torch.tensor(_DIRECTIONS).double()
     figure, grid = plt.subplots(
         2, len(chains), figsize=(7.0, 3.2), height_ratios=[1.25, 1], squeeze=False
@@ -96,8 +103,8 @@ def gibbs(chains: Mapping[str, MarkovChain], target: Tensor) -> Figure:
 def strength(rows: Rows) -> Figure:
     """The relaxation time of each chain against the factor of all parameters."""
     figure, axes = plt.subplots(figsize=(6.0, 3.2))
-    for name, own in grouped(rows, "kernel").items():
-        axes.plot(*columns(own, "factor", "time"), label=name)
+    for name, points in grouped(rows, "kernel").items():
+        axes.plot(*columns(points, "factor", "time"), label=name)
     axes.set(yscale="log", xlabel="factor of all parameters", ylabel="single-unit updates")
     axes.legend(fontsize=8)
     return figure
@@ -110,7 +117,10 @@ def variance(
     rows: Rows,
     num_chains: int,
 ) -> Figure:
-    """Autocorrelations of the values [S] of the states, exact and along runs [R, N]; and the variance of means of the last chain."""
+    """Autocorrelations of the values [S] of the states, exact and along runs [R, N].
+
+    Beside them is the variance of means of the last chain.
+    """
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3))
     for number, (name, chain) in enumerate(chains.items()):
         exact = chain.autocovariance(values, 15)
@@ -126,8 +136,8 @@ def variance(
     single = last.variance_of_mean(values, 1)
     predicted = [n * last.variance_of_mean(values, n) / single for n in every]
     right.plot(every, predicted, color=PALETTE[0])
-    # of the variance of nearly normal means
-    errors = [2 * math.sqrt(2 / (num_chains - 1)) * found for found in simulated]
+    # Two standard errors of the variance of nearly normal means.
+    errors = [2 * math.sqrt(2 / (num_chains - 1)) * value for value in simulated]
     look = {"fmt": "o", "color": PALETTE[1], "markersize": 4}
     right.errorbar(lengths, simulated, yerr=errors, **look)
     exact = last.autocovariance(values, 2_000)
@@ -139,23 +149,26 @@ def variance(
 
 
 def inference(rows: Rows) -> Figure:
-    """Mean errors of three ways to a posterior against the strength of the couplings, a panel for each image."""
+    """Mean errors of three ways to a posterior against the strength of the couplings.
+
+    Each image has a panel. A hollow marker is a method that did not settle.
+    """
     images = grouped(rows, "image")
-    named = {
+    names = {
         "mean_field": "mean field",
         "propagation": "belief propagation",
         "gibbs": "Gibbs sampling",
     }
     figure, (panels,) = plt.subplots(1, len(images), figsize=(7.0, 3.3), sharey=True, squeeze=False)
-    for panel, (image, own) in zip(panels, images.items(), strict=True):
-        for number, (key, name) in enumerate(named.items()):
-            errors = [max(row[key], 1e-5) for row in own]
+    for panel, (image, points) in zip(panels, images.items(), strict=True):
+        for number, (key, name) in enumerate(names.items()):
+            errors = [max(row[key], 1e-5) for row in points]
             color = PALETTE[number]
-            [strengths] = columns(own, "strength")
+            [strengths] = columns(points, "strength")
             panel.plot(strengths, errors, color=color, linestyle=LINE_STYLES[number], label=name)
-            for row, error in zip(own, errors, strict=True):
-                solid = row.get(f"{key}_settled", "yes") == "yes"
-                face = color if solid else "white"
+            for row, error in zip(points, errors, strict=True):
+                settled = row.get(f"{key}_settled", "yes") == "yes"
+                face = color if settled else "white"
                 look = {"marker": "os^"[number], "markersize": 5, "linestyle": "", "color": color}
                 panel.plot(row["strength"], error, markerfacecolor=face, **look)
         panel.set(title=f"{image} image", xlabel="strength of the couplings")

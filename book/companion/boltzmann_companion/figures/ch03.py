@@ -1,4 +1,4 @@
-"""Chapter 03: the bias of CD-T, a field without a potential, and training, with and without samples."""
+"""Figures and tables of chapter 3: the bias of CD-T, a field without a potential, and training."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ def training_set(images: Tensor, side: int) -> Figure:
 
 
 def bias(rows: Rows, slowest: Mapping[str, float]) -> Figure:
-    """Bias and angle of CD-T against T, and the contribution of the slowest eigenvalue, given its share of the gradient at T = 0."""
+    """Bias and angle of CD-T against T, and the contribution of the slowest eigenvalue.
+
+    `slowest` has its share of the gradient at T = 0 by the name of the model.
+    """
     figure, left, right = _side_by_side(3.4)
     steps = list(grouped(rows, "steps"))
     stages = grouped(rows, "stage")
     for (name, share), marker in zip(slowest.items(), _MARKERS, strict=True):
-        own = stages[name]
+        points = stages[name]
         look: dict[str, Any] = {"marker": marker, "markersize": 5, "label": name}
-        (line,) = left.loglog(steps, [row["bias"] / 100 for row in own], **look)
-        slow = [share * row["lambda_2"] ** row["steps"] for row in own]
+        (line,) = left.loglog(steps, [row["bias"] / 100 for row in points], **look)
+        slow = [share * row["lambda_2"] ** row["steps"] for row in points]
         left.loglog(steps, slow, color="0.5", linestyle=(0, (2, 2)), linewidth=1, zorder=0)
-        right.semilogx(steps, *columns(own, "angle"), color=line.get_color(), **look)
+        right.semilogx(steps, *columns(points, "angle"), color=line.get_color(), **look)
     left.set(ylim=(1e-6, 5), xlabel="Gibbs steps $T$", ylabel="norm of bias / norm of gradient")
     _angle_by_steps(right)
     for axes in (left, right):
@@ -53,10 +56,12 @@ def bias_table(record: Record) -> Table:
     """A row for the bias and one for the angle of each model, a column for each T."""
     rows = record["rows"]
     lines = []
-    for name, own in grouped(rows, "stage").items():
-        shown = [name, f"{own[0]['relaxation']:.1f}"]
-        lines.append([*shown, "bias, %", *(f"{row['bias']:.1f}" for row in own)])
-        lines.append(["", "", "angle, degrees", *(f"{row['angle']:.1f}" for row in own)])
+    for name, points in grouped(rows, "stage").items():
+        relaxation = f"{points[0]['relaxation']:.1f}"
+        biases = [f"{row['bias']:.1f}" for row in points]
+        angles = [f"{row['angle']:.1f}" for row in points]
+        lines.append([name, relaxation, "bias, %", *biases])
+        lines.append(["", "", "angle, degrees", *angles])
     steps = grouped(rows, "steps")
     heading = ["model", r"$-1/\ln \lambda_2$", "", *(f"$T = {t}$" for t in steps)]
     return Table(heading, lines, record.view().source)
@@ -85,7 +90,7 @@ def curl(works: Mapping[str, Tensor], asymmetries: Mapping[str, float]) -> Figur
 
 
 def masses(probs: Mapping[str, Tensor], images: Tensor, side: int) -> Figure:
-    """Probabilities [N] of images [N, side ** 2] after the gradient and after CD-1, with the images below."""
+    """Probabilities [N] of images after the gradient and after CD-1, above the images [N, D]."""
     figure, (axes, strip) = plt.subplots(2, 1, figsize=(7, 3.6), height_ratios=[4, 1])
     positions = torch.arange(len(images))
     for offset, name, color, hatch in (
@@ -102,28 +107,34 @@ def masses(probs: Mapping[str, Tensor], images: Tensor, side: int) -> Figure:
 
 
 def masses_table(probs: Mapping[str, Tensor]) -> Table:
-    """How probable all training images are together, and how uneven their probabilities [N], after each run without a weight cost."""
+    """How probable all training images are together, and how uneven their probabilities [N] are.
+
+    Runs with a weight cost are left out.
+    """
     heading = ["run", "all training images", "most over least probable"]
     lines = [
-        [name, f"{own.sum():.2f}", f"{own.max() / own.min():.3g}"]
-        for name, own in probs.items()
+        [name, f"{images.sum():.2f}", f"{images.max() / images.min():.3g}"]
+        for name, images in probs.items()
         if "cost" not in name
     ]
     return Table(heading, lines)
 
 
 def whereabouts_table(shares: Mapping[int, tuple[float, float, float]]) -> Table:
-    """After each number of steps, which share of the chains is at the same image, at another one, and elsewhere."""
-    lines = [[f"{t}", *(f"{share:.2f}" for share in own)] for t, own in shares.items()]
+    """The shares of chains at the same image, at another one, and elsewhere, after T steps."""
+    lines = [[f"{t}", *(f"{share:.2f}" for share in at_t)] for t, at_t in shares.items()]
     return Table(["$T$", "same image", "another training image", "elsewhere"], lines)
 
 
 def sampled(runs: Mapping[str, Course], steps: Tensor, gradient: Tensor) -> Figure:
-    """Likelihood and smoothed reconstruction error of runs with samples, and the likelihood [U] of the gradient at updates [U]."""
+    """Likelihood and smoothed reconstruction error of runs with samples.
+
+    Beside them is the likelihood [U] that the gradient reaches at the updates `steps` [U].
+    """
     figure, left, right = _side_by_side(3.3)
-    shown = steps <= max(int(run.epochs[-1]) for run in runs.values())
+    within_runs = steps <= max(int(run.epochs[-1]) for run in runs.values())
     look: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": "-"}
-    left.plot(steps[shown], gradient[shown], label="gradient", **look)
+    left.plot(steps[within_runs], gradient[within_runs], label="gradient", **look)
     for (name, run), color, style in zip(runs.items(), PALETTE[1:], LINE_STYLES[1:], strict=False):
         look = {"color": color, "linestyle": style, "linewidth": 1.2}
         left.plot(run.epochs, run.log_likelihood, label=name, **look)
@@ -135,7 +146,10 @@ def sampled(runs: Mapping[str, Course], steps: Tensor, gradient: Tensor) -> Figu
 
 
 def digits(constant: Mapping[str, Course], falling: Mapping[str, Sequence[Course]]) -> Figure:
-    """Test log-probability against epochs, at a constant rate and in the first run with a falling one; magnified below."""
+    """Test log-probability against epochs, at a constant and at a falling rate.
+
+    Of the runs at a falling rate it has the first. The lower panels magnify the upper ends.
+    """
     figure, grid = plt.subplots(2, 2, figsize=(7, 5.2), sharex=True, sharey="row")
     pairs = {name: (run, falling[name][0]) for name, run in constant.items()}
     for name, runs in pairs.items():
@@ -150,8 +164,8 @@ def digits(constant: Mapping[str, Course], falling: Mapping[str, Sequence[Course
     }
     top = max(values.max().item() for values in curves.values())
     grid[0, 0].set_ylim(min(lowest.values()) - 0.3, top + 0.3)
-    of_cd = min(value for name, value in lowest.items() if name != "persistent")
-    grid[1, 0].set_ylim(of_cd - 0.05, top + 0.05)
+    lowest_cd = min(value for name, value in lowest.items() if name != "persistent")
+    grid[1, 0].set_ylim(lowest_cd - 0.05, top + 0.05)
     titles = ("constant rate", "rate falling to zero")
     for axes, title in zip(grid[0], titles, strict=True):
         axes.set_title(title)
@@ -164,22 +178,22 @@ def digits(constant: Mapping[str, Course], falling: Mapping[str, Sequence[Course
 
 
 def gains_table(falling: Mapping[str, Sequence[Course]], seed: int) -> Table:
-    """The last look of CD-1 with a falling rate, and what the other methods gain on it from the same seed."""
+    """The last look of CD-1 with a falling rate, and what other methods gain on it by seed."""
     last = {
         name: torch.stack([run.log_likelihood[-1] for run in runs])
         for name, runs in falling.items()
     }
-    ends = last.pop("CD-1")
-    lines = [["CD-1", *(_signed(end, ".2f") for end in [*ends, ends.mean()])]]
-    for name, own in last.items():
-        gains = own - ends
-        shown = (_signed(gain, "+.3f") for gain in [*gains, gains.mean()])
-        lines.append([f"{name} minus CD-1", *shown])
-    return Table(["method", *(f"seed {seed + k}" for k in range(len(ends))), "mean"], lines)
+    cd1 = last.pop("CD-1")
+    lines = [["CD-1", *(_signed(value, ".2f") for value in [*cd1, cd1.mean()])]]
+    for name, values in last.items():
+        gains = values - cd1
+        cells = [_signed(gain, "+.3f") for gain in [*gains, gains.mean()]]
+        lines.append([f"{name} minus CD-1", *cells])
+    return Table(["method", *(f"seed {seed + k}" for k in range(len(cd1))), "mean"], lines)
 
 
 def digits_bias(steps: Sequence[int], biases: Mapping[int, Bias]) -> Figure:
-    """Norm and angle of the bias of CD-T by epoch, and a band of what sampling noise would leave of no bias."""
+    """Norm and angle of the bias of CD-T by epoch, and a band for what noise alone would show."""
     figure, left, right = _side_by_side(3.3)
     for (epoch, measured), marker in zip(biases.items(), _MARKERS, strict=False):
         look: dict[str, Any] = {"marker": marker, "markersize": 5}
@@ -204,7 +218,9 @@ def recipe_table() -> Table:
         "initial_momentum": "share of the previous step that is kept, at first",
         "final_momentum": "the same, later on",
         "momentum_switch_epoch": "last epoch with the initial momentum",
-        "initial_weight_std": "weights start at normal draws with this standard deviation, biases at zero",
+        "initial_weight_std": (
+            "weights start at normal draws with this standard deviation, biases at zero"
+        ),
     }
     defaults = {field.name: field.default for field in dataclasses.fields(ContrastiveDivergence)}
     lines = [[f"`{name}`", f"{defaults[name]:g}", text] for name, text in meaning.items()]

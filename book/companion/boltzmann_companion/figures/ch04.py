@@ -18,7 +18,10 @@ _MOMENTS = 40
 
 
 def particles(path: AnnealingPath[Any], steps: Sequence[int], number: int, seed: int) -> Player:
-    """So many runs of AIS on the line of `path`, with each of these numbers of steps, multiples of 40."""
+    """`number` runs of AIS on the line of `path`, with each of these numbers of steps.
+
+    The numbers of steps are multiples of 40.
+    """
     runs = [_run(path, num_steps, number, seed) for num_steps in steps]
     line = torch.arange(201)
     return particle_player(
@@ -27,7 +30,7 @@ def particles(path: AnnealingPath[Any], steps: Sequence[int], number: int, seed:
         path.log_f(line, 1.0),
         f"{number} runs of AIS on their way from the start to the target",
         "AIS",
-        # early, while the density divides
+        # Early, while the density divides.
         opening=_MOMENTS // 4,
     )
 
@@ -35,16 +38,16 @@ def particles(path: AnnealingPath[Any], steps: Sequence[int], number: int, seed:
 def _run(path: AnnealingPath[Any], num_steps: int, number: int, seed: int) -> ParticleRun:
     betas = uniform_betas(num_steps).tolist()
     run = anneal(path, betas, number, seed)
-    shown = slice(None, None, num_steps // _MOMENTS)
-    log_weights = run.log_weights[shown]
+    moments = slice(None, None, num_steps // _MOMENTS)
+    log_weights = run.log_weights[moments]
     assert path.log_z_start is not None
     estimates = log_weights.logsumexp(1) - math.log(number) + path.log_z_start
     line = torch.arange(201)
     captions = [
         f"beta = {beta:.3f}: ln of Z_beta is estimated as {estimate:.2f}, "
         f"and is {path.log_f(line, beta).logsumexp(0).item():.2f}"
-        for beta, estimate in zip(betas[shown], estimates.tolist(), strict=True)
+        for beta, estimate in zip(betas[moments], estimates.tolist(), strict=True)
     ]
     return particle_run(
-        f"{num_steps:,} steps", betas[shown], run.places[shown], log_weights, captions
+        f"{num_steps:,} steps", betas[moments], run.places[moments], log_weights, captions
     )

@@ -33,7 +33,7 @@ def packed(images: Tensor) -> str:
 
 
 def course_rows(model: str, looks: Sequence[float], frames: Sequence[Tensor]) -> Rows:
-    """Rows of `sm2008-ais-course`, for the images [M, D] of AIS runs at each of these values of beta."""
+    """Rows of `sm2008-ais-course`, for the images [M, D] of AIS runs at each of these betas."""
     return [
         {"model": model, "beta": look, "pixels_on": pixels_on(frame), "images": packed(frame)}
         for look, frame in zip(looks, frames, strict=True)
@@ -55,7 +55,10 @@ def course_player(course: Rows, image_shape: tuple[int, int]) -> Player:
 def samples(
     panels: Iterable[tuple[str, Tensor, int | None]], image_shape: tuple[int, int]
 ) -> Figure:
-    """Twelve panels, each with a name, sixteen images [16, D], and the Gibbs steps behind them, which are not shown."""
+    """Twelve panels, each with a name and sixteen images [16, D].
+
+    The number of Gibbs steps behind a panel is not shown; the record of the samples has it.
+    """
     figure, grid = plt.subplots(3, 4, figsize=(7.0, 5.8))
     for axes, (name, images, _) in zip(grid.flat, panels, strict=False):
         draw_images(axes, images, image_shape, columns=4)
@@ -83,13 +86,13 @@ def mixtures(rows: Rows) -> Figure:
 
 
 def coverage(rows: Rows) -> Figure:
-    """The share of experiments whose interval holds the truth, with its own interval, against the runs in each."""
+    """The share of experiments whose interval holds the truth, against the runs in each."""
     figure, axes = plt.subplots(figsize=(7.0, 3.2))
     axes.axhline(0.9973, color="black", linestyle="-", linewidth=1)
-    for number, (model, own) in enumerate(by_model(rows).items()):
-        # beside each other, not on top
-        places = [row["runs"] * 1.12 ** (number - 1) for row in own]
-        intervals, covered = columns(own, "covered_interval", "covered")
+    for number, (model, points) in enumerate(by_model(rows).items()):
+        # Beside each other, not on top.
+        places = [row["runs"] * 1.12 ** (number - 1) for row in points]
+        intervals, covered = columns(points, "covered_interval", "covered")
         axes.vlines(places, *zip(*intervals, strict=True), color=PALETTE[number])
         look: dict[str, Any] = {
             "marker": _MARKERS[number],
@@ -100,6 +103,6 @@ def coverage(rows: Rows) -> Figure:
     axes.set(xscale="log", xticks=[10, 100, 1_000], xticklabels=["10", "100", "1,000"])
     axes.set(xlabel="AIS runs in each experiment", ylabel="share that holds the truth")
     axes.minorticks_off()
-    # above the axes: the points may lie anywhere in them
+    # Above the axes: the points may lie anywhere in them.
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
     return figure

@@ -40,7 +40,7 @@ def layers() -> Figure:
 
 
 def samples(columns: Sequence[Mapping[str, Tensor]], image_shape: tuple[int, int]) -> Figure:
-    """Eight images [8, D] by the name of their model: above those of the RBM, below those of the DBN on it."""
+    """Eight images [8, D] by their model: those of an RBM above those of the DBN on it."""
     figure, grid = plt.subplots(2, len(columns), figsize=(7.0, 3.5))
     for panels, column in zip(grid.T, columns, strict=True):
         for panel, (name, images) in zip(panels, column.items(), strict=True):

@@ -1,4 +1,4 @@
-"""The pictures of chapter 8: annealing models, and brackets of AIS and RAISE against the number of steps."""
+"""The pictures of chapter 8: annealing models, and brackets of AIS and RAISE against K."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def course(
     looks: Sequence[int],
     image_shape: tuple[int, int],
 ) -> Figure:
-    """The scheme of the annealing model, and the chains `forward` and `backward`, [steps][chains, pixels], at some of the steps."""
+    """The scheme of the annealing model, and its chains at some of the steps.
+
+    `chains` has the kinds `forward` and `backward`, [steps][chains, pixels].
+    """
     figure, (scheme, upper, lower) = plt.subplots(
         3, 1, figsize=(7.0, 6.6), height_ratios=[1.0, 2.0, 2.0]
     )
@@ -55,18 +58,17 @@ def course(
 
 def _draw_scheme(axes: Axes) -> None:
     """The states x_0 to x_K with the transitions above them, and their reversals below."""
-    names = ["\\mathbf{x}_0", "\\mathbf{x}_1", "\\mathbf{x}_2", "", "\\mathbf{x}_{K-1}"]
-    names.append("\\mathbf{x}_K")
+    states = ["_0", "_1", "_2", None, "_{K-1}", "_K"]
     middle: dict[str, Any] = {"ha": "center", "va": "center"}
-    for place, name in enumerate(names):
-        if not name:
+    for place, index in enumerate(states):
+        if index is None:
             axes.text(place, 0, "…", fontsize=14, **middle)
             continue
-        face = "0.85" if place == len(names) - 1 else "white"
+        face = "0.85" if place == len(states) - 1 else "white"
         axes.add_patch(Circle((place, 0), 0.24, facecolor=face, edgecolor="black", zorder=3))
-        axes.text(place, 0, f"${name}$", fontsize=9, zorder=4, **middle)
+        axes.text(place, 0, f"$\\mathbf{{x}}{index}$", fontsize=9, zorder=4, **middle)
     for place, kernel in enumerate(["1", "2", None, None, "K"]):
-        # annealing as AIS does it, and RAISE's way back
+        # Annealing as AIS does it, and RAISE's way back.
         for sign, estimator, name in ((1, "AIS", "T"), (-1, "RAISE", "\\widetilde{T}")):
             ends = ((place + 0.2, 0.16 * sign), (place + 0.8, 0.16 * sign))
             look = arrow_of(estimator)
@@ -83,18 +85,16 @@ def _draw_scheme(axes: Axes) -> None:
 
 
 def sums_of_weights(sums: Mapping[int, tuple[float, float]]) -> Table:
-    """Sums of the mean weights with the kernel of equation 12 and with the one that is printed, by the number of steps."""
-    return Table(
-        ["$K$", "$\\widetilde T_{k+1}$", "$\\widetilde T_k$, as printed"],
-        [
-            [f"{steps:,}", f"{right:.2f}", f"{printed:,.2f}"]
-            for steps, (right, printed) in sums.items()
-        ],
-    )
+    """Sums of the mean weights with the kernel of equation 12 and with the printed one, by K."""
+    lines = [
+        [f"{steps:,}", f"{derived:.2f}", f"{printed:,.2f}"]
+        for steps, (derived, printed) in sums.items()
+    ]
+    return Table(["$K$", "$\\widetilde T_{k+1}$", "$\\widetilde T_k$, as printed"], lines)
 
 
 def wedge(rows: Rows) -> Player | None:
-    """A player for the bracket of one enumerated model from one start; None if there is nothing to step through."""
+    """A player for the bracket of one enumerated model from one start; None with a single row."""
     if len(rows) == 1:
         return None
     steps, high, low, errors = columns(rows, "steps", "ais", "raise", "raise_error")
@@ -108,7 +108,7 @@ def wedge(rows: Rows) -> Player | None:
 
 
 def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
-    """A bracket beside its exact value, and two rows of five images [10, D] for each label, as in the paper's Figure 5."""
+    """A bracket with its exact value, and ten images [10, D] for each label, as in Figure 5."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.4), width_ratios=[1.1, 1.0])
     draw_bracket(left, rows, "base rates")
     frame_brackets(left, rows, rows[0]["steps"])
@@ -126,7 +126,7 @@ def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, in
 
 
 def samples(rows: Rows, pictures: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
-    """The bracket of a model from the uniform start, beside two sets of 32 images [32, D], as in the paper's Figure 6."""
+    """A bracket from the uniform start, beside two sets of images [32, D], as in Figure 6."""
     figure, (left, *panels) = plt.subplots(1, 3, figsize=(7.0, 3.6), width_ratios=[1.25, 1, 1])
     draw_bracket(left, rows, "uniform")
     frame_brackets(left, rows, second_smallest(rows))

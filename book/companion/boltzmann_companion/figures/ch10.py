@@ -1,4 +1,4 @@
-"""The pictures of chapter 10: deep Boltzmann machines, RAISE's two walks, and Figure 7 of the RAISE paper."""
+"""The pictures of chapter 10: deep Boltzmann machines, RAISE's walks, and the paper's Figure 7."""
 
 from __future__ import annotations
 
@@ -26,14 +26,9 @@ def layers() -> Figure:
     """A DBN, a DBM, and the DBM as an RBM."""
     figure, panels = plt.subplots(1, 3, figsize=(7.4, 3.0), width_ratios=[1, 1, 1.7])
     for axes, title, style in ((panels[0], "DBN", "-|>"), (panels[1], "DBM", "-")):
-        v, h1, h2 = (
-            draw_layer(axes, count, (0, y), name, -2.1, spacing=0.75)
-            for count, y, name in (
-                (4, 0, r"$\mathbf{v}$"),
-                (3, 1.6, r"$\mathbf{h}^1$"),
-                (4, 3.2, r"$\mathbf{h}^2$"),
-            )
-        )
+        v = draw_layer(axes, 4, (0, 0), r"$\mathbf{v}$", -2.1, spacing=0.75)
+        h1 = draw_layer(axes, 3, (0, 1.6), r"$\mathbf{h}^1$", -2.1, spacing=0.75)
+        h2 = draw_layer(axes, 4, (0, 3.2), r"$\mathbf{h}^2$", -2.1, spacing=0.75)
         join(axes, product(h1, v), color=PALETTE[1], arrowstyle=style, **_TIGHT)
         join(axes, product(h2, h1), color=PALETTE[0], **_TIGHT)
         axes.set(title=title, xlim=(-2.5, 1.6), ylim=(-0.4, 3.6), aspect="equal")
@@ -69,7 +64,7 @@ def learning(rows: Rows, rbm_test: float) -> Figure:
 
 
 def heating() -> Figure:
-    """RAISE for a DBM: the annealing process, its image, the heating of h2, and the proposal that walks back."""
+    """RAISE for a DBM: annealing, its image, the heating of h2, and the chains that walk back."""
     figure, axes = plt.subplots(figsize=(9.0, 3.4))
     columns = [
         (0, "$\\mathbf{x}_0$", "$p_0$"),
@@ -176,7 +171,7 @@ def _step_down(axes: Axes, x: float, y: float, below: float, label: tuple[str, s
 
 
 def brackets(points: Rows, shown_from: int) -> Figure:
-    """Figure 7, one panel for each model; the vertical range is that of the points from K = `shown_from` on."""
+    """Figure 7, a panel for each model, whose limits hold all points from K = `shown_from` on."""
     lines = -(-len(by_model(points)) // 2)
     figure = plt.figure(figsize=(5.2, 0.6 + 2.4 * lines))
     draw_models(figure, points, shown_from)

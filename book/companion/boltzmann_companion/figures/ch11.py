@@ -28,7 +28,7 @@ Places = list[tuple[float, float]]
 
 
 def three_graphs() -> Figure:
-    """A semi-restricted, a deep and a directed model; colour marks what couples the hidden units."""
+    """A semi-restricted, a deep and a directed model; colours mark what couples hidden units."""
     figure, panels = plt.subplots(1, 3, figsize=(7.4, 2.9))
     for axes in panels:
         axes.set(xlim=(-2.4, 1.6), ylim=(-0.5, 3.9), aspect="equal")
@@ -84,11 +84,12 @@ def two_directions(rows: Rows, line: Tensor) -> Figure:
     figure, (panels,) = plt.subplots(
         1, len(separations), figsize=(7.0, 3.0), sharey=True, squeeze=False
     )
-    for panel, (separation, own) in zip(panels, separations.items(), strict=True):
+    for panel, (separation, fits) in zip(panels, separations.items(), strict=True):
         panel.fill_between(line, two_modes(line, separation).exp(), color="0.8", label="$p$")
-        for row in own:
+        for row in fits:
             number = names.index(row["divergence"])
-            mean, width = (torch.tensor(row[key]).double() for key in ("mean", "width"))
+            mean = torch.tensor(row["mean"]).double()
+            width = torch.tensor(row["width"]).double()
             look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number + 1]}
             label = row["divergence"] if row["start"] < 0 else None
             panel.plot(line, log_normal(line, mean, width.log()).exp(), label=label, **look)
@@ -99,12 +100,12 @@ def two_directions(rows: Rows, line: Tensor) -> Figure:
 
 
 def coordinate_ascent(gaps: Tensor, gap: Tensor, best_gap: Tensor) -> Figure:
-    """Gaps after each sweep [T, N] of ten vectors, and the last gaps [N] against those of the best start."""
+    """Gaps [T, N] of ten vectors after each sweep, and the last against those of the best start."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
-    shown = gaps[:16]  # a model of one unit needs three sweeps
+    first_gaps = gaps[:16]  # a model of one unit needs three sweeps
     for n in range(10):
         look = {"color": PALETTE[n % 6], "linestyle": LINE_STYLES[n // 6]}
-        left.plot(range(len(shown)), shown[:, n], **look)
+        left.plot(range(len(first_gaps)), first_gaps[:, n], **look)
     left.set(xlabel="sweep", ylabel="gap in nats", yscale="log")
     diagonal = [0, gap.max()]
     right.plot(diagonal, diagonal, color="black", linewidth=0.8, linestyle="--")
@@ -116,7 +117,10 @@ def coordinate_ascent(gaps: Tensor, gap: Tensor, best_gap: Tensor) -> Figure:
 def damping_player(
     runs: dict[str, tuple[Tensor, Tensor]], exact_means: Tensor, goal: float
 ) -> Player:
-    """A player of damped updates: their means [T, M] and bounds [T], beside the exact means [M] and a bound to reach."""
+    """A player of damped updates: their means [T, M] and bounds [T].
+
+    They stand beside the exact means [M] and a bound to reach.
+    """
     lowest = min(bound[1:].min().item() for _, bound in runs.values())
     limits = (math.floor(max(lowest, goal - 30)), math.ceil(goal + 0.5))
     title = "Damped block updates of mean field on one visible vector"
@@ -128,7 +132,10 @@ def learned_densities(
     models: Mapping[float, Mapping[str, BinarySparseCoding]],
     course: Rows,
 ) -> Figure:
-    """For each noise the data [N, 1] and the densities of learned models, and rounds of mean-field EM from the truth."""
+    """For each noise the data [N, 1] and the densities of learned models.
+
+    `course` has the rounds of mean-field EM from the truth.
+    """
     figure, (*densities, right) = plt.subplots(1, 1 + len(data), figsize=(8.4, 3.1))
     x_axis = torch.linspace(-1.2, 4.2, 400, dtype=torch.float64)
     for panel, noise in zip(densities, data, strict=True):

@@ -20,10 +20,10 @@ _AUTHORS = "C3"
 
 def second_paper(models: Mapping[str, Mapping[str, Compared]]) -> Figure:
     """Gaps of the RAISE paper's two tables and ours; of `report.second_paper`."""
-    figure, both = plt.subplots(1, 2, figsize=(7.0, 1.1 + 0.3 * len(models)), sharey=True)
-    for axes, start in zip(both, ("base_rate", "uniform"), strict=True):
-        for place, own in enumerate(models.values()):
-            row = own.get(f"{start}_gap")
+    figure, panels = plt.subplots(1, 2, figsize=(7.0, 1.1 + 0.3 * len(models)), sharey=True)
+    for axes, start in zip(panels, ("base_rate", "uniform"), strict=True):
+        for place, numbers in enumerate(models.values()):
+            row = numbers.get(f"{start}_gap")
             if row is None:
                 continue
             color = _AUTHORS if row.authors else _OURS
@@ -36,8 +36,8 @@ def second_paper(models: Mapping[str, Mapping[str, Compared]]) -> Figure:
         axes.set_xlim(-12, 80)
         axes.set(title=start.replace("_", " ") + "s" * (start == "base_rate"))
         axes.set_xlabel("AIS less RAISE (nats)")
-    _name_rows(both[0], [name.replace(", ", ",\n") for name in models])
-    _explain(both[1])
+    _name_rows(panels[0], [name.replace(", ", ",\n") for name in models])
+    _explain(panels[1])
     return figure
 
 
@@ -78,7 +78,7 @@ def scale(rows: Rows) -> Figure:
         axes.plot([row["test"] for row in rows], range(len(rows)), "o", linestyle="")
         axes.set_yticks(range(len(rows)), [row["model"] for row in rows])
         axes.set_xlabel("nats")
-    # of the models that were trained, if there are any
+    # The first two rows are models that were not trained.
     trained = [row["test"] for row in rows[2:] or rows]
     margin = 0.06 * (max(trained) - min(trained))
     upper_end.set_xlim(min(trained) - margin, max(trained) + margin)

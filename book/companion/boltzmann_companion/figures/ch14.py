@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def squares(studies: Mapping[str, Rows]) -> Figure:
-    """How many evaluations of each study are right or wrong, trusted or suspected: squares of that area."""
+    """How many evaluations of each study are right or wrong, trusted or suspected, as squares."""
     figure, panels = plt.subplots(1, len(studies), figsize=(5.6, 2.3), sharey=True)
     words = ("trusted", "suspected")
     truths = ("wrong", "right")
     for axes, (name, rows) in zip(panels, studies.items(), strict=True):
-        given = Counter(row["outcome"] for row in rows)
+        counts = Counter(row["outcome"] for row in rows)
         for (x, word), (y, truth) in product(enumerate(words), enumerate(truths)):
-            count = given[f"{truth}, {word}"]
+            count = counts[f"{truth}, {word}"]
             shade = "0.8" if truth == "right" else "0.55"
             axes.scatter(x, y, 3_500 * count / len(rows), color=shade, marker="s")
             axes.text(x, y, str(count), ha="center", va="center")
@@ -43,42 +43,45 @@ def squares(studies: Mapping[str, Rows]) -> Figure:
 
 
 def outcomes(studies: Mapping[str, Rows]) -> Table:
-    """Evaluations of each study by start and number of steps: how often the bracket holds the truth, and each outcome."""
+    """How often the bracket holds the truth, and each outcome, by study, start and K."""
     lines = []
     for name, rows in studies.items():
         in_order = sorted(rows, key=lambda row: (STARTS.index(row["start"]), row["steps"]))
         for (start, steps), members in grouped(in_order, "start", "steps").items():
-            given = Counter(row["outcome"] for row in members)
-            held = sum(row["held"] == "yes" for row in members)
-            numbers = [steps, len(members), held, *(given[outcome] for outcome in OUTCOMES)]
+            counts = Counter(row["outcome"] for row in members)
+            covered = sum(row["held"] == "yes" for row in members)
+            numbers = [steps, len(members), covered, *(counts[outcome] for outcome in OUTCOMES)]
             lines.append([name, start, *map(format_value, numbers)])
     heading = ["study", "start", "K", "evaluations", "bracket holds the truth", *OUTCOMES]
     return Table(heading, lines)
 
 
 def wrong_models(rows: Rows) -> Table:
-    """The models on which `evaluate` is wrong from the base rates of the training images: what it reports less the exact value, by start.
+    """The models on which `evaluate` is wrong from the base rates of the training images.
 
-    At the larger number of steps.
+    By start, it has what `evaluate` reports at the larger number of steps less the exact value.
     """
     largest = max(row["steps"] for row in rows)
     lines = []
     for names, members in grouped(where(rows, steps=largest), "data", "model").items():
-        of_start = {row["start"]: row for row in members}
-        first = of_start[STARTS[0]]
-        if "wrong" in first["outcome"]:
-            marked = (_marked(of_start.get(start)) for start in STARTS)
-            lines.append([*names, format_value(first["exact"]), *marked])
+        by_start = {row["start"]: row for row in members}
+        base_rates = by_start[STARTS[0]]
+        if "wrong" in base_rates["outcome"]:
+            cells = [_error_cell(by_start.get(start)) for start in STARTS]
+            lines.append([*names, format_value(base_rates["exact"]), *cells])
     return Table(["data", "model", "exact (nats)", *STARTS], lines)
 
 
-def _marked(row: Mapping[str, Any] | None) -> str:
-    """The error of an evaluation, bold if it is wrong and with a question mark if it was suspected; a dash if there is none."""
+def _error_cell(row: Mapping[str, Any] | None) -> str:
+    """The error of an evaluation, bold if it is wrong, with a question mark if it was suspected."""
     if row is None:
         return "–"
     error = format_value(row["value_error"])
-    outcome = row["outcome"]
-    return (f"**{error}**" if "wrong" in outcome else error) + "?" * ("suspected" in outcome)
+    if "wrong" in row["outcome"]:
+        error = f"**{error}**"
+    if "suspected" in row["outcome"]:
+        error += "?"
+    return error
 
 
 def full_size(rows: Rows) -> Table:
@@ -87,8 +90,8 @@ def full_size(rows: Rows) -> Table:
     for (minutes, model, size), members in grouped(rows, "minutes", "model", "size").items():
         trusted = trusted_rows(members)
         worst = max((abs(row["value_error"]) for row in trusted), default=None)
-        of_ais = max(members, key=lambda row: abs(row["ais_error"]))["ais_error"]
-        numbers = [len(members), len(trusted), worst, sum(map(holds_truth, trusted)), of_ais]
+        worst_ais = max(members, key=lambda row: abs(row["ais_error"]))["ais_error"]
+        numbers = [len(members), len(trusted), worst, sum(map(holds_truth, trusted)), worst_ais]
         lines.append([format_value(minutes), model, size, *map(format_value, numbers)])
     heading = ["minutes", "model", "$D \\times M$", "evaluations", "trusted"]
     heading += ["largest error", "intervals hold", "AIS, largest error"]

@@ -28,16 +28,16 @@ def grey_and_binary(images: BinaryImages) -> Figure:
 def training_paths(
     rows: Rows, printed: Mapping[str, Mapping[str, float]], marked_at: Mapping[str, int]
 ) -> Figure:
-    """Test average and ln Z against epochs, one line for each seed, and two panels for each model."""
+    """Test average and ln Z against epochs: a line for each seed, and two panels for each model."""
     models = by_model(rows)
     size = (5.2, 0.6 + 1.8 * len(models))
     figure, grid = plt.subplots(len(models), 2, figsize=size, squeeze=False)
-    for axes, (label, own) in zip(grid, models.items(), strict=True):
+    for axes, (label, points) in zip(grid, models.items(), strict=True):
         quantities = (("test", "test average"), ("log_z", "$\\ln Z$"))
         for axis, (key, name) in zip(axes, quantities, strict=True):
-            for of_seed in grouped(own, "seed").values():
+            for path in grouped(points, "seed").values():
                 look = {"color": PALETTE[0], "linewidth": 0.8, "marker": "."}
-                axis.plot(*columns(of_seed, "epoch", key), **look)
+                axis.plot(*columns(path, "epoch", key), **look)
             axis.axhline(printed[label][key], color="black", linestyle="--")
             axis.axvline(marked_at[label], color="0.6", linestyle=":")
             axis.set(xscale="log", title=f"{label}, {name}")

@@ -1,4 +1,4 @@
-"""Chapter 16: the ends of brackets beside parallel tempering, and errors against cost beside the published ones."""
+"""Chapter 16: the ends of brackets beside parallel tempering, and errors against cost."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
 
 
 def error_against_cost(rows: Rows, with_published: bool) -> Figure:
-    """Root mean square errors against chain-steps, one line for each model and estimator; hollow, the second model or the published errors.
+    """Root mean square errors against chain-steps, one line for each model and estimator.
 
-    Published are AIS and, of the kind of parallel tempering, RTS; they belong beside our errors of
-    CD25(500).
+    The second model, or the published errors, are hollow. Published are AIS and RTS, which is of
+    the kind of parallel tempering; they belong beside our errors of CD25(500).
     """
-    curves = {
-        (model, estimator): columns(where(own, estimator=estimator), "chain_steps", "rmse")
-        for model, own in by_model(rows).items()
-        for estimator in ESTIMATORS
-    }
+    curves = {}
+    for model, points in by_model(rows).items():
+        for estimator in ESTIMATORS:
+            errors = where(points, estimator=estimator)
+            curves[model, estimator] = columns(errors, "chain_steps", "rmse")
     if with_published:
         for estimator in ("RTS", "AIS"):
-            published = zip(*_published_errors(estimator), strict=True)
-            curves["Carlson et al. 2016", estimator] = list(map(list, published))
+            chain_steps, errors = zip(*_published_errors(estimator), strict=True)
+            curves["Carlson et al. 2016", estimator] = [list(chain_steps), list(errors)]
     figure, axes = plt.subplots(figsize=(5.6, 3.8))
-    first = next(iter(curves))[0]
+    first_model = next(iter(curves))[0]
     for (model, estimator), points in curves.items():
         name = "AIS" if estimator == "AIS" else "parallel tempering"
-        look = look_of(name, hollow=model != first)
+        look = look_of(name, hollow=model != first_model)
         axes.plot(*points, label=f"{'RTS' if estimator == 'RTS' else name}, {model}", **look)
     axes.set(xscale="log", yscale="log", xlabel="chain-steps", ylabel="error (nats)")
     label_logarithmic(axes.xaxis, between=not with_published)
@@ -42,10 +42,10 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
 
 
 def bracket_ends(rows: Rows, *tables: Rows) -> Figure:
-    """AIS and RAISE less parallel tempering, a line for each model of `tempering-brackets`; hollow, from the uniform start.
+    """AIS and RAISE less parallel tempering, a line for each model of `tempering-brackets`.
 
-    The rows of RAISE's two tables have both starts. Bars are three standard errors, and for
-    parallel tempering its interval.
+    The rows of RAISE's two tables have both starts; the uniform one is hollow. Bars are three
+    standard errors, and for parallel tempering its interval.
     """
     figure, axes = plt.subplots(figsize=(5.2, 1.2 + 0.36 * len(rows)))
     ends = by_model([row for table in tables for row in table])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -15,16 +16,22 @@ from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from boltzmann_companion.studies.study import WRONG
 
-# The start of AIS at mean field's answer has AIS's look, with a marker of its own.
-_LOOKS = {
-    name: look_of(name.partition(",")[0]) | ({"marker": "<"} if "," in name else {})
-    for name in ESTIMATORS
-}
+
+def _look(estimator: str) -> dict[str, Any]:
+    """The look of an estimator; AIS from mean field's means is AIS with a marker of its own."""
+    name, comma, _ = estimator.partition(",")
+    return look_of(name) | {"marker": "<"} if comma else look_of(name)
+
+
+_LOOKS = {estimator: _look(estimator) for estimator in ESTIMATORS}
 
 
 def errors(rows: Rows) -> Figure:
-    """Median errors at the larger budget, a band for each model with a marker for each estimator; its tail ends at the smaller budget."""
-    *_, largest = sorted({row["budget"] for row in rows})
+    """Median errors at the larger budget, a band for each model and a marker for each estimator.
+
+    The tail of a marker ends at the smaller budget.
+    """
+    largest = max(row["budget"] for row in rows)
     names = list(by_model(rows))
     figure, axes = plt.subplots(figsize=(5.2, 1.6 + 0.62 * len(names)))
     axes.axvline(WRONG, color="0.4", linestyle=":", linewidth=1)
@@ -32,11 +39,12 @@ def errors(rows: Rows) -> Figure:
         if band % 2:
             axes.axhspan(band - 0.5, band + 0.5, color="0.94")
         for number, (name, look) in enumerate(_LOOKS.items()):
-            found = where(rows, model=model, estimator=name)
-            own = {row["budget"]: row["median_error"] for row in found}
+            budgets = where(rows, model=model, estimator=name)
+            medians = {row["budget"]: row["median_error"] for row in budgets}
             place = band + 0.8 * ((number + 0.5) / len(_LOOKS) - 0.5)
-            axes.plot([*own.values()], [place] * len(own), "-", color=look["color"], linewidth=1)
-            [point] = axes.plot(own[largest], place)
+            tail = list(medians.values())
+            axes.plot(tail, [place] * len(tail), "-", color=look["color"], linewidth=1)
+            [point] = axes.plot(medians[largest], place)
             point.set(**{**look, "linestyle": "none"}, label=name if band == 0 else None)
     axes.set(xscale="log", xlabel="median error (nats)", ylim=(len(names) - 0.5, -0.5))
     axes.set_yticks(range(len(names)), names)
@@ -49,7 +57,7 @@ def errors(rows: Rows) -> Figure:
 
 
 def errors_by_time(rows: Rows, models: Sequence[str]) -> Figure:
-    """Median errors of some models against the chain-steps of AIS in the same time, a panel for each and a line for each estimator."""
+    """Median errors against the chain-steps of AIS in the same time, a panel for each model."""
     size = (5.2, 1.2 + 2.2 * len(models))
     figure, panels = plt.subplots(len(models), 1, figsize=size, squeeze=False, sharex=True)
     for panel, model in zip(panels.flat, models, strict=True):
@@ -64,9 +72,9 @@ def errors_by_time(rows: Rows, models: Sequence[str]) -> Figure:
 
 
 def _within_two_decades(rows: Rows) -> bool:
-    """Whether the errors are so near to each other that numbers between powers of ten can be labelled."""
-    found = [row["median_error"] for row in rows if row["median_error"] > 0]
-    return max(found) < 100 * min(found)
+    """Whether numbers between powers of ten can be labelled on an axis of the errors."""
+    errors = [row["median_error"] for row in rows if row["median_error"] > 0]
+    return max(errors) < 100 * min(errors)
 
 
 def _name(figure: Figure, axes: Axes) -> None:

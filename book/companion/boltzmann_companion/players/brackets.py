@@ -1,6 +1,6 @@
-"""A player for a bracket: how AIS and RAISE close in on an average from both sides as the number of steps grows, with their errors.
+"""A player for a bracket: how AIS and RAISE close in on an average as the number of steps grows.
 
-It opens with the whole course.
+Both are drawn with their errors. The player opens with the whole course.
 `boltzmann_companion.players.page` says what holds for every player.
 """
 
@@ -71,24 +71,30 @@ def bracket_player(
         )
     if steps[0] < 1 or any(high <= low for low, high in pairwise(steps)):
         raise InputError(f"steps: expected increasing numbers from 1, got {list(steps)}")
-    sides = [[float(value) for _, value, _ in side] for side in (above, below)]
+    highs = [float(value) for _, value, _ in above]
+    lows = [float(value) for _, value, _ in below]
     counts = [int(k) for k in steps]
     exact = float(truth)
-    values = [*sides[0], *sides[1]]
+    values = [*highs, *lows]
     if not all(map(math.isfinite, (*values, exact))):
         raise InputError("above, below, truth: expected finite numbers, got another one")
     if not all(low <= value <= high for low, value, high in (*above, *below)):
         raise InputError("above, below: expected values inside their intervals, got another one")
     columns = [_scaled(_LEFT, _RIGHT, math.log(k), map(math.log, counts)) for k in counts]
-    drawn = [exact, *filter(math.isfinite, (end for side in (*above, *below) for end in side))]
+    finite = [exact]
+    for interval in (*above, *below):
+        finite += filter(math.isfinite, interval)
+    bottom_value = min(finite)
+    top_value = max(finite)
 
     def row(value: float) -> float:
-        return _scaled(_BOTTOM, _TOP, min(max(value, min(drawn)), max(drawn)), drawn)
+        """Where a value is; an infinite end is at the edge of the drawing."""
+        return _scaled(_BOTTOM, _TOP, min(max(value, bottom_value), top_value), finite)
 
     captions = [
         f"K = {count:,}: AIS {format_value(high)}, RAISE {format_value(low)}, "
         f"gap {format_value(high - low)} nats; exactly {format_value(exact)}"
-        for count, high, low in zip(counts, *sides, strict=True)
+        for count, high, low in zip(counts, highs, lows, strict=True)
     ]
     places = []
     errors = []
@@ -152,8 +158,8 @@ def _names() -> str:
 
 
 def _scaled(start: int, end: int, value: float, values: Iterable[float]) -> float:
-    """Where a value is between two places that stand for the least and the largest of all values."""
-    everything = [*values]
-    low = min(everything)
-    high = max(everything)
+    """Where a value is between two places for the least and the largest of all values."""
+    all_values = list(values)
+    low = min(all_values)
+    high = max(all_values)
     return round(start + (end - start) * (value - low) / (high - low), 1)

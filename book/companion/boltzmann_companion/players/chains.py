@@ -65,8 +65,9 @@ def chain_player(
     steps = require_count("num_steps", num_steps)
     goal = target.double()
     name, chain = next(iter(chains.items()))
-    shown = chain.distributions(torch.eye(chain.num_states, dtype=torch.float64)[0], steps)
-    distances = total_variation(shown, goal).tolist()
+    first_state = torch.eye(chain.num_states, dtype=torch.float64)[0]
+    distributions = chain.distributions(first_state, steps)
+    distances = total_variation(distributions, goal).tolist()
     caption = (
         f"{name}, started in {state_labels[0]}, step {steps}: "
         f"distance from the target {distances[-1]:.4f}"
@@ -76,7 +77,7 @@ def chain_player(
         "chains",
         description,
         f"{', '.join(chains)}; {steps} steps",
-        _drawing(state_labels, shown[-1].tolist(), goal.tolist(), distances, words),
+        _drawing(state_labels, distributions[-1].tolist(), goal.tolist(), distances, words),
         caption,
         "Steps of the chain",
         steps,
@@ -103,12 +104,12 @@ def _rounded(probs: Tensor) -> list[Any]:
 
 def _drawing(
     labels: Sequence[str],
-    shown: Sequence[float],
+    probs: Sequence[float],
     target: Sequence[float],
     distances: Sequence[float],
     words: str,
 ) -> str:
-    """The last step: a bar for each state with the target across it, and below them the distances so far."""
+    """The last step: a bar for each state with the target across it, and the distances so far."""
     slot = (_RIGHT - _LEFT) / len(labels)
     num_steps = len(distances) - 1
     lefts = [_LEFT + slot * (state + 0.15) for state in range(len(labels))]
@@ -138,7 +139,7 @@ def _drawing(
     bars = "".join(
         f'<rect x="{x:.1f}" width="{width:.1f}" y="{_BARS[1] - rise * probability:.1f}" '
         f'height="{rise * probability:.1f}" fill="#56B4E9"/>'
-        for x, probability in zip(lefts, shown, strict=True)
+        for x, probability in zip(lefts, probs, strict=True)
     )
     marks = "".join(
         f'<line x1="{x - 3:.1f}" x2="{x + width + 3:.1f}" y1="{_BARS[1] - rise * probability:.1f}" '
@@ -153,7 +154,8 @@ def _drawing(
         "".join(axes),
         f'<g class="bars">{bars}</g>',
         f'<g class="targets">{marks}</g>',
-        f'<polyline class="distances" points="{curve}" fill="none" stroke="#D55E00" stroke-width="2"/>',
+        f'<polyline class="distances" points="{curve}" fill="none" stroke="#D55E00" '
+        'stroke-width="2"/>',
         f'<circle class="now" r="5" cx="{now_x:.1f}" cy="{now_y:.1f}" fill="#D55E00"/>',
     )
 

@@ -75,7 +75,8 @@ def frame_player(
         description,
         f"{len(sources)} frames, from {captions[0]} to {captions[-1]}",
         '<img class="dark-light" style="background: #fff; padding: 0" '
-        f'src="data:image/png;base64,{sources[-1]}" alt="{words}" width="{across}" height="{down}">',
+        f'src="data:image/png;base64,{sources[-1]}" alt="{words}" '
+        f'width="{across}" height="{down}">',
         captions[-1],
         f"Frame of: {description}",
         len(sources),

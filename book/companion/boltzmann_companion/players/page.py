@@ -131,8 +131,9 @@ def player(
     style : str
         CSS style of the card itself.
     """
-    everything = {"kind": kind, "description": description, "milliseconds": milliseconds, **data}
-    text = _in_script(everything)
+    text = _in_script(
+        {"kind": kind, "description": description, "milliseconds": milliseconds, **data}
+    )
     card = _CARD.substitute(
         # Elements are found by a key made from the contents, so that a script starts only its own
         # player, and never one that another version of the library has made.
@@ -158,9 +159,10 @@ def player(
 
 
 def svg(width: int, height: int, words: str, *lines: str, letters: int = 14) -> str:
-    """A picture with these elements, and what it shows in words, as an image of which the script makes a drawing.
+    """A picture of these SVG elements, as an image of which the script makes a drawing.
 
-    The book's theme does not dim it on dark pages. `letters` is the size of its text in pixels.
+    `words` say what it shows, and `letters` is the size of its text in pixels. The book's theme
+    does not dim it on dark pages.
     """
     drawing = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="dark-light" '
@@ -191,7 +193,7 @@ def select(word: str, choices: Sequence[str]) -> str:
 
 
 def _in_script(value: object) -> str:
-    """JSON that may be placed inside a script element, because it has no `<` that could end the element."""
+    """JSON for a script element: it has no `<`, which could end the element."""
     return json.dumps(value).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""A player for particles on a line: how they move as the temperature changes, and how their weights grow apart.
+"""A player for particles on a line: how they move and how their weights grow apart along a path.
 
 The upper part shows the density at the current temperature and, in grey, that of the target. In the
 lower part every particle has its own lane, whose height means nothing, and its disc is larger the
@@ -85,7 +85,8 @@ def particle_run(
     moments = len(betas)
     if moments < 2 or len(captions) != moments:
         raise InputError(
-            f"captions: expected one for each of at least two betas, got {len(captions)} for {moments}"
+            "captions: expected one for each of at least two betas, "
+            f"got {len(captions)} for {moments}"
         )
     table = as_tensor("places", places).cpu()
     require_shape("places", table, [moments, None])
@@ -130,29 +131,35 @@ def particle_player(
     InputError
         If there is no run, runs differ in size, or a place is not on the line.
     """
-    ends = [as_float_tensor(*end).double().cpu() for end in (("start", start), ("target", target))]
-    require_shape("target", ends[1], list(ends[0].shape))
+    log_start = as_float_tensor("start", start).double().cpu()
+    log_target = as_float_tensor("target", target).double().cpu()
+    require_shape("target", log_target, list(log_start.shape))
     sizes = {(len(run.betas), len(run.places[0])) for run in runs}
     if len(sizes) != 1:
         raise InputError(f"runs: expected at least one, all of one size, got sizes {sorted(sizes)}")
-    last = len(ends[0]) - 1
-    if not all(0 <= place <= last for run in runs for row in run.places for place in row):
-        raise InputError(f"runs: expected places from 0 to {last}, got another one")
-    lows, highs = ([round(value, 4) for value in end.tolist()] for end in ends)
-    shown = runs[0]
-    moment = len(shown.betas) - 1 if opening is None else opening
+    last = len(log_start) - 1
+    for run in runs:
+        if not all(0 <= place <= last for row in run.places for place in row):
+            raise InputError(f"runs: expected places from 0 to {last}, got another one")
+    start_values = [round(value, 4) for value in log_start.tolist()]
+    target_values = [round(value, 4) for value in log_target.tolist()]
+    first = runs[0]
+    labels = [run.label for run in runs]
+    moments = len(first.betas)
+    moment = moments - 1 if opening is None else opening
+    color = LOOKS[estimator]["color"]
     return player(
         "particles",
         description,
-        f"{', '.join(run.label for run in runs)}; {len(shown.places[0])} particles, {len(shown.betas)} moments",
-        _drawing(shown, moment, lows, highs, description, LOOKS[estimator]["color"]),
-        shown.captions[moment],
+        f"{', '.join(labels)}; {len(first.places[0])} particles, {moments} moments",
+        _drawing(first, moment, start_values, target_values, description, color),
+        first.captions[moment],
         f"Moment: {description}",
-        len(shown.betas) - 1,
+        moments - 1,
         {
             "runs": [vars(run) for run in runs],
-            "start": lows,
-            "target": highs,
+            "start": start_values,
+            "target": target_values,
             **_BOX,
             "radius": _RADIUS,
             "growth": _GROWTH,
@@ -160,7 +167,7 @@ def particle_player(
         opening=moment,
         word="moment",
         milliseconds=300,
-        choices=select("run", [run.label for run in runs]),
+        choices=select("run", labels),
     )
 
 
@@ -178,11 +185,12 @@ def _drawing(
         return _LEFT + (_RIGHT - _LEFT) * place / (len(start) - 1)
 
     def curve(beta: float) -> str:
-        logs = [low + beta * (high - low) for low, high in zip(start, target, strict=True)]
-        most = max(logs)
+        """Points of the density at beta, whose largest value is at the top."""
+        log_f = [low + beta * (high - low) for low, high in zip(start, target, strict=True)]
+        largest = max(log_f)
         return " ".join(
-            f"{x_of(place):.1f},{_BOTTOM - (_BOTTOM - _TOP) * math.exp(log - most):.1f}"
-            for place, log in enumerate(logs)
+            f"{x_of(place):.1f},{_BOTTOM - (_BOTTOM - _TOP) * math.exp(value - largest):.1f}"
+            for place, value in enumerate(log_f)
         )
 
     places = run.places[moment]
@@ -198,10 +206,14 @@ def _drawing(
         _HEIGHT,
         f"{description}: {run.captions[moment]}",
         f'<text x="{_LEFT}" y="16">density now (solid) and of the target (dashed)</text>'
-        f'<text x="{_LEFT}" y="{_LANES[0] - 12}">particles: size is weight, height means nothing</text>'
-        f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">place on the line</text>',
+        f'<text x="{_LEFT}" y="{_LANES[0] - 12}">'
+        "particles: size is weight, height means nothing</text>"
+        f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">'
+        "place on the line</text>",
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="#767676"/>',
-        f'<path d="M{curve(1.0)}" fill="none" stroke="#999" stroke-dasharray="5 4" stroke-width="2"/>',
-        f'<polyline points="{curve(run.betas[moment])}" fill="none" stroke="#1a1a1a" stroke-width="3"/>',
+        f'<path d="M{curve(1.0)}" fill="none" stroke="#999" stroke-dasharray="5 4" '
+        'stroke-width="2"/>',
+        f'<polyline points="{curve(run.betas[moment])}" fill="none" stroke="#1a1a1a" '
+        'stroke-width="3"/>',
         circles,
     )

@@ -1,4 +1,4 @@
-"""A player for parallel tempering: at which temperature each chain of a replica is after every step.
+"""A player for parallel tempering: the temperature of each chain of a replica after every step.
 
 The chain that the reader chooses is drawn in colour, with its round trips so far; the others are
 grey. Without scripts, the first chain is shown after the last step.
@@ -46,7 +46,8 @@ def tempering_player(visited: ArrayLike, betas: Sequence[float], description: st
     require_shape("visited", table, [None, len(betas)])
     if len(table) < 2 or len(betas) < 2:
         raise InputError(
-            f"visited: expected at least one step at two temperatures, got {len(table) - 1} at {len(betas)}"
+            "visited: expected at least one step at two temperatures, "
+            f"got {len(table) - 1} at {len(betas)}"
         )
     if not bool((table.sort(1).values == torch.arange(len(betas))).all()):
         raise InputError("visited: expected each temperature once in every row, got another row")
@@ -73,7 +74,7 @@ def tempering_player(visited: ArrayLike, betas: Sequence[float], description: st
 
 
 def _round_trips(visited: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Round trips of each chain so far, from the first temperature to the last and back, [T + 1][N]."""
+    """Round trips of each chain so far, [T + 1][N]: to the last temperature and back again."""
     last = len(visited[0]) - 1
     trips = [0] * len(visited[0])
     rows = []
@@ -118,7 +119,7 @@ def _drawing(visited: Sequence[Sequence[int]], betas: Sequence[float], words: st
         f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_BOTTOM + 38}" text-anchor="middle">steps</text>'
     )
     ends = [place(last, number) for number in visited[-1]]
-    own = LOOKS["parallel tempering"]["color"]
+    color = LOOKS["parallel tempering"]["color"]
     return svg(
         _WIDTH,
         _HEIGHT,
@@ -128,11 +129,12 @@ def _drawing(visited: Sequence[Sequence[int]], betas: Sequence[float], words: st
         "".join(
             f'<path d="M{points(chain)}" fill="none" stroke="#bbb"/>' for chain in range(len(betas))
         ),
-        f'<rect x="{ends[0][0] - 1:.1f}" y="{_TOP}" width="2" height="{_BOTTOM - _TOP}" fill="#56B4E9"/>',
-        f'<polyline points="{points(0)}" fill="none" stroke="{own}" stroke-width="3"/>',
+        f'<rect x="{ends[0][0] - 1:.1f}" y="{_TOP}" width="2" height="{_BOTTOM - _TOP}" '
+        'fill="#56B4E9"/>',
+        f'<polyline points="{points(0)}" fill="none" stroke="{color}" stroke-width="3"/>',
         "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4 if chain else 6}" '
-            f'fill="{"#595959" if chain else own}"/>'
+            f'fill="{"#595959" if chain else color}"/>'
             for chain, (x, y) in enumerate(ends)
         ),
     )

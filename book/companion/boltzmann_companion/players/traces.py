@@ -76,29 +76,30 @@ def trace_player(
         {"label": label, "means": _rounded(means), "bounds": _rounded(bounds)}
         for label, (means, bounds) in runs.items()
     ]
-    shown = data[0]
+    first = data[0]
     last = length - 1
-    drawings = (
-        _drawn_means(shown["means"][-1], _rounded(exact)),
-        _drawn_bounds(shown["bounds"], round(goal, _DIGITS), low, high),
-    )
+    means_drawing = _drawing_of_means(first["means"][-1], _rounded(exact))
+    bounds_drawing = _drawing_of_bounds(first["bounds"], round(goal, _DIGITS), low, high)
     name = html.escape(f"Step size: {description}")
+    label = html.escape(first["label"])
+    last_bound = _minus(f"{first['bounds'][-1]:.2f}")
     return player(
         "traces",
         description,
         f"{len(runs)} runs, {last} updates",
-        '<div class="drawings">\n' + "\n".join(drawings) + "\n</div>",
-        f"{shown['label']}, update {last}: bound {_minus(format(shown['bounds'][-1], '.2f'))} nats",
+        f'<div class="drawings">\n{means_drawing}\n{bounds_drawing}\n</div>',
+        f"{first['label']}, update {last}: bound {last_bound} nats",
         f"Update: {description}",
         last,
         {"runs": data, "low": low, "high": high, **_BOX},
         word="update",
         choices='<label>step <input class="choice" type="range" min="0" '
-        f'max="{len(data) - 1}" value="0" step="1" aria-label="{name}" aria-valuetext="{html.escape(shown["label"])}"></label>',
+        f'max="{len(data) - 1}" value="0" step="1" aria-label="{name}" '
+        f'aria-valuetext="{label}"></label>',
     )
 
 
-def _drawn_means(means: Sequence[float], exact: Sequence[float]) -> str:
+def _drawing_of_means(means: Sequence[float], exact: Sequence[float]) -> str:
     """A bar for each mean, with a line at the exact one across it."""
     bars = []
     pitch = _WIDTH / len(exact)
@@ -116,19 +117,19 @@ def _drawn_means(means: Sequence[float], exact: Sequence[float]) -> str:
             'stroke="#000" stroke-width="2"/>'
             f'<text x="{middle:.1f}" y="188" text-anchor="middle">{unit + 1}</text>'
         )
-    drawn = "\n".join(bars)
+    all_bars = "\n".join(bars)
     return _picture(
         "Bars: means of the hidden units. Black lines: exact posterior means.",
         f"""\
 <text x="{_LEFT}" y="14">means (bars), exact (lines)</text>
 {_AXES}
 <text x="36" y="28" text-anchor="end">1</text><text x="36" y="178" text-anchor="end">0</text>
-{drawn}
+{all_bars}
 <text x="169" y="202" text-anchor="middle">hidden unit</text>""",
     )
 
 
-def _drawn_bounds(bounds: Sequence[float], goal: float, low: float, high: float) -> str:
+def _drawing_of_bounds(bounds: Sequence[float], goal: float, low: float, high: float) -> str:
     """The curve of the bound, and a dashed line at the goal."""
     last = len(bounds) - 1
 
@@ -148,7 +149,8 @@ def _drawn_bounds(bounds: Sequence[float], goal: float, low: float, high: float)
 <text x="{_LEFT}" y="188" text-anchor="middle">0</text>
 <text x="{_RIGHT}" y="188" text-anchor="middle">{last}</text>
 <text x="169" y="202" text-anchor="middle">update</text>
-<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y(goal):.1f}" y2="{y(goal):.1f}" stroke="#000" stroke-dasharray="4 3"/>
+<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y(goal):.1f}" y2="{y(goal):.1f}" stroke="#000" \
+stroke-dasharray="4 3"/>
 <polyline points="{curve}" fill="none" stroke="#0072B2" stroke-width="2"/>
 <circle cx="{now_x:.1f}" cy="{now_y:.1f}" r="4" fill="#D55E00"/>""",
     )

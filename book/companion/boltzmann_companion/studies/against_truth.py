@@ -1,4 +1,8 @@
-"""Estimates of what is known: their errors, how often their intervals hold it, and how far samples are from exact means."""
+"""Estimates of what is known, against the truth.
+
+`errors_row` and `coverage_row` count how often intervals hold ln Z, `mean_scores` and
+`transition_scores` say by how many standard errors samples differ from exact values.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +30,15 @@ def separate(log_weights: Tensor) -> list[PartitionEstimate]:
 
 
 def errors_row(log_weights: Tensor, truth: float, relative_variance: float) -> dict[str, float]:
-    """Of an estimate from each row of log-weights [R, M], whose exact Var(w) / Z^2 is known.
+    """The errors of R estimates, one from each row of log-weights [R, M].
 
     It has the mean of their Z over the true one, the mean error of ln Z with its standard error and
     the median, in nats, how many of 100 are more than a nat too low, and how many of 100 3-sigma
-    intervals hold the truth or miss it.
+    intervals hold the truth or miss it. `relative_variance` is the exact Var(w) / Z^2.
     """
     estimates = separate(log_weights)
     num_runs = log_weights.shape[1]
-    gaps = _gaps(estimates, truth)
+    gaps = torch.tensor([estimate.log_z - truth for estimate in estimates], dtype=torch.float64)
     intervals = [estimate.std_interval(3) for estimate in estimates]
     share = 100 / len(estimates)
     return {
@@ -64,20 +68,25 @@ def interval_row(estimate: PartitionEstimate) -> dict[str, Any]:
 def coverage_row(
     estimates: Sequence[PartitionEstimate], truth: float, always_warned: bool
 ) -> dict[str, Any]:
-    """How often 3-sigma intervals hold the truth, and how often one that misses it comes without a warning.
+    """How often 3-sigma intervals hold the truth, and how many miss it without a warning.
 
-    A start from uniform pixels is warned about whatever comes out: of such estimates only further
-    warnings count.
+    A start from uniform pixels always has a warning (`always_warned`): of such estimates only
+    further warnings count.
     """
-    intervals = [estimate.std_interval(3) for estimate in estimates]
-    covered = [low <= truth <= high for low, high in intervals]
-    warned = [len(estimate.warnings) > int(always_warned) for estimate in estimates]
+    covered = 0
+    silent = 0
+    for estimate in estimates:
+        low, high = estimate.std_interval(3)
+        if low <= truth <= high:
+            covered += 1
+        elif len(estimate.warnings) <= int(always_warned):
+            silent += 1
     repeats = len(estimates)
     return {
         "repeats": repeats,
-        "covered": 100 * sum(covered) / repeats,
+        "covered": 100 * covered / repeats,
         "effective": sum(estimate.effective_sample_size for estimate in estimates) / repeats,
-        "silent": sum(not (held or told) for held, told in zip(covered, warned, strict=True)),
+        "silent": silent,
     }
 
 
@@ -96,16 +105,23 @@ def mean_scores(values: Tensor, exact: Tensor | float) -> Tensor:
 def transition_scores(
     path: BaseRatePath, exact: Tensor, draws: int, generator: torch.Generator
 ) -> Tensor:
-    """How far a path's transitions at beta = 1 are from their exact probabilities [2^D, 2^D], in standard errors."""
+    """How far a path's transitions at beta = 1 are from exact probabilities, in standard errors.
+
+    Parameters
+    ----------
+    path : BaseRatePath
+        A path to a model with D visible units.
+    exact : Tensor, shape [2^D, 2^D]
+        The probabilities from each state to each other.
+    draws : int
+        Transitions from each state.
+    generator : torch.Generator
+    """
     num_states = len(exact)
     num_visible = len(exact).bit_length() - 1
     starts = path.state_at(all_states(num_visible).repeat_interleave(draws, 0))
-    ended = path.units(path.transition(starts, 1.0, generator))
+    ends = path.units(path.transition(starts, 1.0, generator))
     powers = 2.0 ** torch.arange(num_visible - 1, -1, -1).double()
-    number = (ended @ powers).long().view(num_states, -1)
-    frequency = torch.stack([row.bincount(minlength=num_states) for row in number]) / draws
+    numbers = (ends @ powers).long().view(num_states, -1)
+    frequency = torch.stack([row.bincount(minlength=num_states) for row in numbers]) / draws
     return (frequency - exact) / (exact * (1 - exact) / draws).sqrt()
-
-
-def _gaps(estimates: Sequence[PartitionEstimate], truth: float) -> Tensor:
-    return torch.tensor([estimate.log_z - truth for estimate in estimates], dtype=torch.float64)

@@ -89,8 +89,10 @@ class PopulationEstimate(StudentEstimate):
         if count < 2:
             return math.inf
         variance = self.log_weights.var()
-        of_mean = variance / count + variance.square() / (2 * (count - 1))
-        return of_mean.sqrt().item()
+        log_mean_variance = variance / count + variance.square() / (
+            2 * (count - 1)
+        )
+        return log_mean_variance.sqrt().item()
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -178,11 +180,13 @@ def _walk(
     and the final units of all chains.
     """
     count = populations.stop - populations.start
-    everyone = count * num_chains
-    state, log_weights = begin_forward(path, everyone, generator)
+    all_chains = count * num_chains
+    state, log_weights = begin_forward(path, all_chains, generator)
     # the same numbers in memory, a row for each population
     rows = log_weights.view(count, num_chains)
-    chains = torch.arange(everyone, device=path.device).view(count, num_chains)
+    chains = torch.arange(all_chains, device=path.device).view(
+        count, num_chains
+    )
     ancestors = chains
     resampled = torch.zeros(count, dtype=torch.int64, device=path.device)
     # the part of ln Z that resampling has taken out of the weights
@@ -203,7 +207,7 @@ def _walk(
             rows.masked_fill_(uneven[:, None], 0.0)
             resampled += uneven
         state = path.transition(state, beta_to, generator)
-        on_step(everyone)
+        on_step(all_chains)
     rows = rows + log_z[:, None]
     family = torch.zeros_like(log_weights)
     family.index_add_(0, ancestors.flatten(), rows.softmax(1).flatten())

@@ -1,19 +1,20 @@
-"""Where a model has its probability: on nearly blank pages, where its images' chains go, or elsewhere. No path from the images' base rates is walked.
+"""Where a model has its mass: on nearly blank pages, where its images' chains go, or elsewhere.
 
 Block Gibbs sampling is reversible: p(v) T(v, w) = sum_h p(v, h) p(w, h) / p(h) is symmetric in v
 and w, and so is p(v) T^m(v, w) for m steps. Let B be the nearly blank pages, and A those other
 pages from which m steps end in B with a probability of at least a half. As much flows from A to B
 as from B to A:
 
-    p(A) / 2  <=  sum_{v in A} p(v) T^m(v, B)  =  sum_{w in B} p(w) T^m(w, A)  <=  p(B) P(not in B
-    after m steps from B).
+    p(A) / 2  <=  sum_{v in A} p(v) T^m(v, B)
+               =  sum_{w in B} p(w) T^m(w, A)
+              <=  p(B) P(not in B after m steps from B).
 
 Chains from the blank page stand for draws from p on B once they have forgotten it. Among these
 draws the share of the blank page itself, whose p* is known, gives the mass of B.
 
 The bound says nothing of pages from which chains seldom end in B. The mass of those to which they
-go instead is estimated by AIS that starts at the base rates of these ends. Of modes that neither
-the images nor the blank page lead to, nothing is said.
+go instead is estimated by AIS that starts at the base rates of these ends, not of the images.
+Nothing is said of modes to which neither the images nor the blank page lead.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _AIS_CHAINS = 200
 def longest_bracket(
     size: Profile, model_id: str, seed: int
 ) -> tuple[Entry, PartitionEstimate, ReverseEstimate]:
-    """A model and images of chapter 8, and what AIS and RAISE say of them from the base rates, at the largest K of the table."""
+    """A model of chapter 8 and its images, with AIS and RAISE from the base rates at the last K."""
     table = TABLES[size.name]["raise-table-1"]
     start = "base rates"
     entry = entries_of(size, table, seed)[model_id]
@@ -57,7 +58,7 @@ def longest_bracket(
 
 
 def gaps_of_raise(size: Profile, model_id: str, seed: int) -> tuple[Entry, Tensor]:
-    """The model and the images of `longest_bracket`, and by how much RAISE is below AIS on each image."""
+    """The model and images of `longest_bracket`; by how much RAISE is below AIS on each image."""
     entry, above, below = longest_bracket(size, model_id, seed)
     return entry, entry.log_p[entry.cases] - above.log_z - below.log_prob
 
@@ -108,43 +109,49 @@ def flow_row(
     }
     row |= _from_blank(rbm, fewer_than, blank_chains, steps, generator)
     elsewhere = ends[~arrived]
-    row |= dict.fromkeys(("rest_pixels", "rest_log_z", "rest_error", "rest_effective"))
-    if len(elsewhere):
-        path = BaseRatePath(rbm, base_rate_bias(elsewhere))
-        found = ais(path, uniform_betas(steps), _AIS_CHAINS, generator, False, check=False)
-        # weights of chains that end elsewhere have the mass there as their mean
-        blank = found.final_states.sum(1) < fewer_than
-        found = replace(found, log_weights=found.log_weights.masked_fill(blank, -math.inf))
-        row |= {"rest_pixels": _mean(counts[-1, ~arrived]), "rest_log_z": found.log_z}
-        row |= {"rest_error": found.std_error, "rest_effective": found.effective_sample_size}
-    return row
+    if len(elsewhere) == 0:
+        return row | dict.fromkeys(("rest_pixels", "rest_log_z", "rest_error", "rest_effective"))
+    path = BaseRatePath(rbm, base_rate_bias(elsewhere))
+    estimate = ais(path, uniform_betas(steps), _AIS_CHAINS, generator, False, check=False)
+    # weights of chains that end elsewhere have the mass there as their mean
+    blank = estimate.final_states.sum(1) < fewer_than
+    rest = replace(estimate, log_weights=estimate.log_weights.masked_fill(blank, -math.inf))
+    return row | {
+        "rest_pixels": _mean(counts[-1, ~arrived]),
+        "rest_log_z": rest.log_z,
+        "rest_error": rest.std_error,
+        "rest_effective": rest.effective_sample_size,
+    }
 
 
 def _from_blank(
     rbm: RBM, fewer_than: int, chains: int, steps: int, generator: torch.Generator
 ) -> dict[str, Any]:
-    """Whether chains from the blank page leave nearly blank pages, and the mass of these; None where fewer than two chains are there to tell."""
+    """Whether chains from the blank page leave nearly blank pages, and the mass of these.
+
+    The mass is None where fewer than two chains can tell.
+    """
     counts, _ = _walk(rbm, torch.zeros(chains, rbm.num_visible), 2 * steps, generator)
-    told = {"states": counts.numel(), "most_pixels": int(counts.max())}
-    of_mass = dict.fromkeys(("chains", "pixels_on", "mass_bound", "blank_log_z", "blank_error"))
+    row = {"states": counts.numel(), "most_pixels": int(counts.max())}
     later = counts[steps:, counts[steps - 1] < fewer_than]
     inside = (later < fewer_than).sum(0).double()
     empty = (later == 0).sum(0).double()
-    if len(inside) > 1 and empty.sum() > 0:
-        share = (empty.sum() / inside.sum()).item()
-        # of a ratio of two sums over independent chains
-        error = (empty - share * inside).std().item() * math.sqrt(len(inside))
-        log_p = rbm.log_unnormalized(torch.zeros(1, rbm.num_visible)).item()
-        there = later[-1] < fewer_than
-        left = binomtest(int((~there).sum()), len(inside), alternative="less")
-        of_mass = {
-            "chains": len(inside),
-            "pixels_on": _mean(later[-1, there]),
-            "mass_bound": 100 * left.proportion_ci(_LEVEL).high / _ARRIVING,
-            "blank_log_z": log_p - math.log(share),
-            "blank_error": error / empty.sum().item(),
-        }
-    return told | of_mass
+    if len(inside) < 2 or empty.sum() == 0:
+        mass = ("chains", "pixels_on", "mass_bound", "blank_log_z", "blank_error")
+        return row | dict.fromkeys(mass)
+    share = (empty.sum() / inside.sum()).item()
+    # of a ratio of two sums over independent chains
+    error = (empty - share * inside).std().item() * math.sqrt(len(inside))
+    log_p = rbm.log_unnormalized(torch.zeros(1, rbm.num_visible)).item()
+    stayed = later[-1] < fewer_than
+    departures = binomtest(int((~stayed).sum()), len(inside), alternative="less")
+    return row | {
+        "chains": len(inside),
+        "pixels_on": _mean(later[-1, stayed]),
+        "mass_bound": 100 * departures.proportion_ci(_LEVEL).high / _ARRIVING,
+        "blank_log_z": log_p - math.log(share),
+        "blank_error": error / empty.sum().item(),
+    }
 
 
 def _walk(rbm: RBM, v: Tensor, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

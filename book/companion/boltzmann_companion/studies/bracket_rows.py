@@ -66,7 +66,7 @@ class Entry:
     cases: Tensor
 
     def __post_init__(self) -> None:
-        """Refuse images of another size than the model's, and `cases` of which RAISE cannot take a mean."""
+        """Refuse images of another size than the model's, and `cases` that RAISE cannot average."""
         require_shape(
             "images.test",
             as_tensor("images.test", self.images.test),
@@ -78,7 +78,8 @@ class Entry:
         last = int(max(self.cases))
         if last >= count:
             raise InputError(
-                f"cases: expected indices of {count} test images, got {last}; choose others with cases=torch.arange({count})"
+                f"cases: expected indices of {count} test images, got {last}; "
+                f"choose others with cases=torch.arange({count})"
             )
 
     @property
@@ -105,7 +106,7 @@ class Entry:
 
 
 def entries_of(size: Profile, table: BracketTable, seed: int) -> dict[str, Entry]:
-    """The RBMs of a table by the ids of their models, with the images that it chooses for the chapter's seed."""
+    """The RBMs of a table by their ids, with the images that it chooses for the chapter's seed."""
     entries = {}
     for number, (name, model_id) in enumerate(table.models.items()):
         model = size.model(model_id)
@@ -132,15 +133,15 @@ def bracket_row(
     start: str,
     steps: int,
     above: PartitionEstimate,
-    found: Bracket,
+    bracket: Bracket,
 ) -> dict[str, Any]:
     """A bracket as a row of `raise-figure-3` and of its parts."""
     return {
         "model": entry.name,
         "start": start,
         "steps": steps,
-        **point_of(found),
-        "ais_interval": found.upper_interval,
+        **point_of(bracket),
+        "ais_interval": bracket.upper_interval,
         "effective_sample_size": above.effective_sample_size,
         "exact": entry.exact,
     }
@@ -156,10 +157,14 @@ def table_row(
 
     It takes the brackets from the two `STARTS` with the same K, and AIS from the base rates.
     """
-    row: dict[str, Any] = {"model": entry.name, "steps": steps}
-    row |= {"exact": entry.exact, "images": entry.images.grey.name}
-    for start, found in brackets.items():
-        row |= from_start(start, ends_and_gap(found))
+    row: dict[str, Any] = {
+        "model": entry.name,
+        "steps": steps,
+        "exact": entry.exact,
+        "images": entry.images.grey.name,
+    }
+    for start, bracket in brackets.items():
+        row |= from_start(start, ends_and_gap(bracket))
     fewest_pixels = entry.images.train.sum(1).min()
     blank = above.final_states.sum(1) < fewest_pixels
     row["blank_share"] = above.log_weights.softmax(0)[blank].sum().item()
@@ -171,18 +176,21 @@ def gap_rows(
     brackets: Mapping[str, Mapping[str, Bracket]],
     steps: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """Whether the gap of a bracket is that of all images or of a few: from the brackets of the largest K by model and start, and that K by model."""
+    """Whether the gap of a bracket is that of all images or of a few.
+
+    It takes the brackets of the largest K by model and start, and that K by model.
+    """
     rows = []
     for model_id, entry in entries.items():
-        for start, found in brackets[model_id].items():
-            gaps = found.vector_gaps.sort(descending=True).values
+        for start, bracket in brackets[model_id].items():
+            gaps = bracket.vector_gaps.sort(descending=True).values
             rows.append(
                 {
                     "start": start,
                     "model": entry.name,
                     "steps": steps[model_id],
-                    "gap": found.gap,
-                    "median": found.median_gap,
+                    "gap": bracket.gap,
+                    "median": bracket.median_gap,
                     "worst_tenth": gaps[: max(1, len(gaps) // 10)].mean().item(),
                 }
             )
@@ -190,20 +198,24 @@ def gap_rows(
 
 
 def csl_average(
-    size: Profile, entry: Entry, given: Sequence[int], own_steps: int | None, seed: int
+    size: Profile,
+    entry: Entry,
+    chains_and_steps: Sequence[int],
+    readers_steps: int | None,
+    seed: int,
 ) -> dict[str, Any]:
     """CSL as in `csl_with_error`, and how many hidden states it took: chains times steps.
 
-    Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has
+    A reader may set other steps than the chapter's. With the chapter's, what `paperlib long` has
     stored of 500 million Gibbs steps is taken instead. `seed` is the chapter's.
     """
-    chains = given[0]
-    steps = own_steps or given[1]
+    chains, usual_steps = chains_and_steps
+    steps = readers_steps or usual_steps
     states = chains * steps
     estimate = None
-    if steps == given[1]:
-        estimate, stored = stored_csl(size, entry.model, entry.v, entry.number, seed)
-        states = stored or states
+    if steps == usual_steps:
+        estimate, stored_states = stored_csl(size, entry.model, entry.v, entry.number, seed)
+        states = stored_states or states
     if estimate is None:
         generator = seeded_generator(seed + CSL_STREAM + entry.number)
         estimate = csl_estimate(entry.model, entry.v, chains, steps, generator, progress=False)
@@ -214,8 +226,8 @@ def csl_with_error(entry: Entry, estimate: CSLEstimate) -> dict[str, float]:
     """CSL's average over all test images with the control variate of RAISE, and its standard error.
 
     The choice of images is one part of the error. The chains are another, since all images share
-    them: their noise moves the average as a whole. How much too low the average is for want of more
-    hidden states, the error does not know.
+    them: their noise moves the average as a whole. The error does not cover by how much the average
+    is too low for want of more hidden states.
     """
     average = control_variate_mean(estimate.log_prob, entry.log_p[entry.cases], entry.log_p)
     error = math.hypot(average.test_set_std_error, estimate.monte_carlo_std_error)

@@ -1,7 +1,8 @@
-"""The brackets of the RAISE paper's two tables: their models, starts, numbers of distributions, test images and seeds.
+"""The brackets of the RAISE paper's two tables.
 
-A stored shard is found only by exactly the same numbers, so they are stated once: here, for
-chapters 8, 10 and 16 and for `paperlib long`.
+A table has models, starts, numbers of distributions, test images and seeds. A stored shard is found
+only by exactly the same numbers, so they are stated once: here, for chapters 8, 10 and 16 and for
+`paperlib long`.
 """
 
 from __future__ import annotations
@@ -93,9 +94,10 @@ class BracketTable:
         steps : int
             K, one of `steps`.
         """
-        of_model, of_start = self.strides
-        places = of_model * number + of_start * STARTS.index(start) + 2 * self.steps.index(steps)
-        return 1_000 + places
+        model_stride, start_stride = self.strides
+        model_place = model_stride * number
+        start_place = start_stride * STARTS.index(start)
+        return 1_000 + model_place + start_place + 2 * self.steps.index(steps)
 
     def chosen(self, number: int, num_images: int, seed: int) -> Tensor:
         """Indices of the test images for which RAISE is run, int64 [`images`]."""
@@ -120,10 +122,10 @@ def start_path(model: Model, train: Tensor, start: str, number: int, seed: int) 
         The model's place in the table, and the chapter's seed; not used for an RBM.
     """
     assert isinstance(model, UnnormalizedModel)
-    generator = seeded_generator(seed + 90 + number)
-    path = (
-        base_rate_path(model, train, generator) if start == "base rates" else path_to(model, None)
-    )
+    if start == "base rates":
+        path = base_rate_path(model, train, seeded_generator(seed + 90 + number))
+    else:
+        path = path_to(model, None)
     assert isinstance(path, BaseRatePath)
     return path
 
@@ -162,7 +164,10 @@ def steps_for(
     number: int,
     seed: int,
 ) -> list[int]:
-    """Every K up to `largest`, and the table's largest where all of its shards from both starts are stored; in increasing order.
+    """Every K for which a model's brackets are computed or stored, in increasing order.
+
+    These are all up to `largest`, and the table's largest where its shards from both starts are
+    stored.
 
     Parameters
     ----------
@@ -176,35 +181,36 @@ def steps_for(
     number, seed : int
         As for `start_path`.
     """
-    own = [k for k in table.steps if k <= largest] or [table.steps[0]]
-    most = table.steps[-1]
-    if most in own or size.name == "digits":
-        return own
-    stored = all(
-        is_stored(run, size.folder)
-        for start, path in paths.items()
-        for run in bracket_runs(
-            size, table, path, v, most, seed + table.stream(number, start, most)
-        )
-    )
-    return [*own, most] if stored else own
+    steps = [k for k in table.steps if k <= largest] or [table.steps[0]]
+    last = table.steps[-1]
+    if last in steps or size.name == "digits":
+        return steps
+    for start, path in paths.items():
+        first_seed = seed + table.stream(number, start, last)
+        for run in bracket_runs(size, table, path, v, last, first_seed):
+            if not is_stored(run, size.folder):
+                return steps
+    return [*steps, last]
 
 
-def point_of(found: Bracket) -> dict[str, float]:
-    """A bracket's two ends and its gap as a point of a curve: AIS's error is seldom a standard error there."""
+def point_of(bracket: Bracket) -> dict[str, float]:
+    """A bracket's two ends and its gap as a point of a curve.
+
+    It has no standard error of AIS, which with few steps is seldom a measure of its error.
+    """
     return {
-        "raise": found.lower.mean,
-        "raise_error": found.lower.test_set_std_error,
-        "ais": found.upper,
-        "gap": found.gap,
-        "gap_error": found.gap_std_error,
-        "gap_dof": found.uncertain_gap.dof,
+        "raise": bracket.lower.mean,
+        "raise_error": bracket.lower.test_set_std_error,
+        "ais": bracket.upper,
+        "gap": bracket.gap,
+        "gap_error": bracket.gap_std_error,
+        "gap_dof": bracket.uncertain_gap.dof,
     }
 
 
-def ends_and_gap(found: Bracket) -> dict[str, float]:
+def ends_and_gap(bracket: Bracket) -> dict[str, float]:
     """A bracket's two ends and its gap, each with its standard error, as in the tables' rows."""
-    return point_of(found) | {"ais_error": found.upper_std_error}
+    return point_of(bracket) | {"ais_error": bracket.upper_std_error}
 
 
 def from_start(start: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,37 +232,40 @@ def gap_verdict(
     tolerance: float = 1.0,
     dof: float | None = None,
 ) -> BracketVerdict:
-    """What AIS's average less RAISE's says, by the rule of the library, from the standard errors of the two.
+    """What the gap between AIS's average and RAISE's says, by the rule of the library.
 
-    The degrees of freedom of both together follow from the numbers of images and of chains where
-    they are not known.
+    The degrees of freedom of the gap follow from the numbers of images and of chains where they are
+    not known.
     """
-    difference = _gap_of(gap, raise_error, ais_error, images)
+    difference = _uncertain_gap(gap, raise_error, ais_error, images)
     if dof is not None:
         difference = replace(difference, dof=dof)
     return bracket_verdict(difference, ais_error, tolerance)
 
 
-def _gap_of(gap: float, raise_error: float, ais_error: float, images: int) -> Uncertain:
-    """A gap of which only the errors are known: their degrees of freedom follow from the numbers of images and of chains."""
-    of_raise = Uncertain(gap, raise_error, images - 1.0)
-    return of_raise + Uncertain(0.0, ais_error, effective_chains(ais_error) - 1)
+def _uncertain_gap(gap: float, raise_error: float, ais_error: float, images: int) -> Uncertain:
+    """A gap with degrees of freedom that follow from the numbers of images and of chains."""
+    raise_part = Uncertain(gap, raise_error, images - 1.0)
+    ais_part = Uncertain(0.0, ais_error, effective_chains(ais_error) - 1)
+    return raise_part + ais_part
 
 
 def ends_of(row: Mapping[str, Any], start: str = "") -> tuple[float, float, float]:
-    """The gap of a record's row, or of one of its starts, and the standard errors of RAISE and of AIS."""
+    """The gap of a row, or of one of its starts, and the standard errors of RAISE and of AIS."""
     prefix = f"{start}_" if start else ""
-    gap, error, below = (row[f"{prefix}{key}"] for key in ("gap", "gap_error", "raise_error"))
+    gap_error = row[f"{prefix}gap_error"]
+    raise_error = row[f"{prefix}raise_error"]
     # the gap's error is that of the two ends together
-    return gap, below, math.sqrt(max(error**2 - below**2, 0.0))
+    ais_error = math.sqrt(max(gap_error**2 - raise_error**2, 0.0))
+    return row[f"{prefix}gap"], raise_error, ais_error
 
 
 def verdict_of(
     row: Mapping[str, Any], start: str = "", images: int = PAPERS_IMAGES, tolerance: float = 1.0
 ) -> BracketVerdict:
-    """What the bracket of a record's row says, or that of one of its starts, `uniform` or `base_rate`.
+    """What the bracket of a row says, or that of one of its starts, `uniform` or `base_rate`.
 
-    It is what the bracket itself said, except that records made before 0.5.0 have no `gap_dof`.
+    The bracket itself says the same, except that records made before 0.5.0 have no `gap_dof`.
     """
     dof = row.get(f"{start}_gap_dof" if start else "gap_dof")
     return gap_verdict(*ends_of(row, start), images, tolerance, dof)
@@ -265,32 +274,34 @@ def verdict_of(
 def closer_verdict(
     near: tuple[float, float, float], far: tuple[float, float, float], images: int = PAPERS_IMAGES
 ) -> BracketVerdict:
-    """What the rule says of how much closer AIS and RAISE are in one bracket than in another, both from `ends_of`.
+    """Whether AIS and RAISE are closer in one bracket than in another, both from `ends_of`.
 
     `open` if they are closer in the first, `crossed` if they are in the second.
     """
-    nearer, further = (
-        _gap_of(abs(gap), of_raise, of_ais, images) for gap, of_raise, of_ais in (near, far)
-    )
-    return bracket_verdict(further - nearer, max(near[2], far[2]), 0)
+    near_gap, near_raise_error, near_ais_error = near
+    far_gap, far_raise_error, far_ais_error = far
+    smaller = _uncertain_gap(abs(near_gap), near_raise_error, near_ais_error, images)
+    larger = _uncertain_gap(abs(far_gap), far_raise_error, far_ais_error, images)
+    return bracket_verdict(larger - smaller, max(near_ais_error, far_ais_error), 0)
 
 
 def gap_lines(
     rows: Sequence[Mapping[str, Any]], images: int = PAPERS_IMAGES, tolerance: float = 1.0
 ) -> Iterator[str]:
-    """A line for each bracket in the rows of `raise-table-1` or `raise-table-2`: its gap, and what that says."""
+    """A line for each bracket of `raise-table-1` or `raise-table-2`: its gap and its verdict."""
     for row, start in itertools.product(rows, ("base_rate", "uniform")):
         name = start.replace("_", " ")
-        said = verdict_of(row, start, images, tolerance)
-        gap, error = (format_value(row[f"{start}_{key}"]) for key in ("gap", "gap_error"))
-        yield f"{row['model']}, {name}, K = {row['steps']:,}: gap {gap} ± {error} nats, {said}"
+        verdict = verdict_of(row, start, images, tolerance)
+        gap = format_value(row[f"{start}_gap"])
+        error = format_value(row[f"{start}_gap_error"])
+        yield f"{row['model']}, {name}, K = {row['steps']:,}: gap {gap} ± {error} nats, {verdict}"
 
 
 def with_verdicts(record: Record, images: int = PAPERS_IMAGES, tolerance: float = 1.0) -> Record:
-    """A record of brackets with what each of them says.
+    """A record of brackets with the verdict of each.
 
-    A record keeps gaps and errors. What they say is found when it is read, so that it is everywhere
-    what the rule says now.
+    A record keeps gaps and errors alone. Verdicts are computed when it is read, so that all of them
+    are by the present rule.
 
     Parameters
     ----------
@@ -301,20 +312,21 @@ def with_verdicts(record: Record, images: int = PAPERS_IMAGES, tolerance: float 
     tolerance : float
         As for `bracket_verdict`.
     """
-    starts = ("uniform", "base_rate") if "uniform_gap" in record["columns"] else ("",)
-    rows = [
-        row
-        | {
-            f"{start}_verdict".lstrip("_"): verdict_of(row, start, images, tolerance)
-            for start in starts
+    if "uniform_gap" in record["columns"]:
+        starts = {"uniform_verdict": "uniform", "base_rate_verdict": "base_rate"}
+    else:
+        starts = {"verdict": ""}
+    rows = []
+    for row in record["rows"]:
+        verdicts = {
+            column: verdict_of(row, start, images, tolerance) for column, start in starts.items()
         }
-        for row in record["rows"]
-    ]
+        rows.append(row | verdicts)
     return with_columns(record, rows)
 
 
 def with_columns(record: Record, rows: Sequence[Mapping[str, Any]]) -> Record:
-    """A record with other rows, which may have columns that are found when it is read."""
+    """A record with other rows, which may have columns that are computed when it is read."""
     columns = record_columns(record["name"], record["profile"], rows)
     return Record(
         record, rows=rows, columns={key: asdict(column) for key, column in columns.items()}
@@ -322,7 +334,10 @@ def with_columns(record: Record, rows: Sequence[Mapping[str, Any]]) -> Record:
 
 
 def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[CSLEstimate]:
-    """The shards of CSL with as many steps as AIS, for the model of this place in the table; all have as many hidden states."""
+    """The shards of CSL with as many steps as AIS, for the model at this place in the table.
+
+    The number of hidden states is the same for all models.
+    """
     first = seed + CSL_STREAM + number
     return size.run(partial(csl_run, rbm, v, _CSL_CHAINS, _CSL_STEPS, first))
 
@@ -330,10 +345,13 @@ def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> 
 def stored_csl(
     size: Profile, rbm: RBM, v: Tensor, number: int, seed: int
 ) -> tuple[CSLEstimate | None, int]:
-    """CSL by the shards of `long_csl_run` that are stored, and their hidden states; None and 0 if there are none."""
+    """CSL by the stored shards of `long_csl_run`, and the number of its hidden states.
+
+    None and 0 if there are no shards.
+    """
     run = long_csl_run(size, rbm, v, number, seed)
     files = part_files(run, size.folder) if size.name == "paper" else []
-    stored = [*takewhile(Path.is_file, files)]
+    stored = list(takewhile(Path.is_file, files))
     if not stored:
         return None, 0
     begun = replace(run, parts=run.parts[: len(stored)])

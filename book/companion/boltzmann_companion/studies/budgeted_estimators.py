@@ -1,18 +1,21 @@
-"""Every estimator of ln Z with the same budget: how transitions of single chains are divided into chains, steps and replicas.
+"""Every estimator of ln Z with the same budget of transitions of single chains.
 
 The budget covers everything that an estimator spends: pilots, burn-in, and the runs that make the
 draws which another part of it needs. It does not cover two searches that make no transitions, one
-for a mean-field start and one for the proven bound on ln Z; their time counts in the seconds. The
-choices below were made once, for all models, without looking at the truth:
+for a mean-field start and one for the proven bound on ln Z; their time counts in the seconds. How a
+budget is divided into chains, steps and replicas was decided once, for all models, without looking
+at the truth:
 
-========================  ==================================================================================================
-importance sampling       as many draws from the base rates as the budget has transitions
-AIS                       100 chains from the base rates, evenly spaced betas
-AIS, mean-field start     the same from the means of mean field's optima (`mean_field_bias`)
-SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a pilot
-parallel tempering        its own choice of temperatures and replicas
-certified bound           AIS as above, and the lower bound that its weights and the search for modes certify
-========================  ==================================================================================================
+=====================  =========================================================================
+importance sampling    as many draws from the base rates as the budget has transitions
+AIS                    100 chains from the base rates, evenly spaced betas
+AIS, mean-field start  the same from the means of mean field's optima (`mean_field_bias`)
+SMC                    10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a
+                       pilot
+parallel tempering     its own choice of temperatures and replicas
+certified bound        AIS as above, and the lower bound that its weights and the search for
+                       modes certify
+=====================  =========================================================================
 
 Used in chapter: which-estimator-tells-the-truth.
 """
@@ -92,16 +95,18 @@ def _base_rates(model: KnownModel) -> BaseRatePath:
 
 def _importance_sampling(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate = importance_sampling(_base_rates(model), budget, generator)
-    return _of_weights(estimate, budget)
+    return _answer_from_weights(estimate, budget)
 
 
 def _ais(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    return _of_weights(*anneal(_base_rates(model), budget, generator))
+    estimate, spent = anneal(_base_rates(model), budget, generator)
+    return _answer_from_weights(estimate, spent)
 
 
 def _ais_mean_field(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     path = BaseRatePath(model.rbm, mean_field_bias(model.rbm))
-    return _of_weights(*anneal(path, budget, generator))
+    estimate, spent = anneal(path, budget, generator)
+    return _answer_from_weights(estimate, spent)
 
 
 def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
@@ -112,12 +117,13 @@ def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> An
 
 
 def _smc(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    return _of_estimate(*populations(_base_rates(model), budget, generator))
+    estimate, spent = populations(_base_rates(model), budget, generator)
+    return _answer(estimate, spent)
 
 
 def _parallel_tempering(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate = parallel_tempering(_base_rates(model), budget, generator, progress=False)
-    return _of_estimate(estimate, estimate.chain_steps)
+    return _answer(estimate, estimate.chain_steps)
 
 
 def anneal(
@@ -138,26 +144,26 @@ def populations(
     distance that it has measured.
     """
     num_chains = max(_FEWEST_CHAINS, round(math.sqrt(budget) / 5))
-    everyone = _POPULATIONS * num_chains
+    all_chains = _POPULATIONS * num_chains
     most_steps = max(1, budget // (_PILOT_SHARE * num_chains))
     pilot = pilot_schedule(path, num_chains, generator, most_steps)
-    betas = pilot.spread(max(1, (budget - pilot.chain_steps) // everyone))
+    betas = pilot.spread(max(1, (budget - pilot.chain_steps) // all_chains))
     estimate = annealed_smc(path, betas, num_chains, _POPULATIONS, generator)
     if not pilot.complete:
-        note = (
-            f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, and the betas beyond are guessed; "
-            "use a larger budget."
+        warning = (
+            f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, "
+            "and the betas beyond are guessed; use a larger budget."
         )
-        estimate = replace(estimate, warnings=(*estimate.warnings, note))
-    return estimate, pilot.chain_steps + everyone * (len(betas) - 1)
+        estimate = replace(estimate, warnings=(*estimate.warnings, warning))
+    return estimate, pilot.chain_steps + all_chains * (len(betas) - 1)
 
 
-def _of_estimate(estimate: PopulationEstimate | TemperingEstimate, spent: int) -> Answer:
+def _answer(estimate: PopulationEstimate | TemperingEstimate, spent: int) -> Answer:
     intervals = tuple(estimate.interval(level) for level in LEVELS)
     return Answer(estimate.log_z, estimate.std_error, intervals, estimate.warnings, spent)
 
 
-def _of_weights(estimate: PartitionEstimate, spent: int) -> Answer:
+def _answer_from_weights(estimate: PartitionEstimate, spent: int) -> Answer:
     widths = [student_quantile(level, math.inf) for level in LEVELS]
     intervals = tuple(estimate.std_interval(width) for width in widths)
     return Answer(estimate.log_z, estimate.std_error, intervals, estimate.warnings, spent)

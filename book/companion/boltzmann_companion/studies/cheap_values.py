@@ -1,4 +1,8 @@
-"""Control variates of chapter 9: the cheap values ln p*(v), what they are worth, and the rows of its tables."""
+"""Control variates of chapter 9: the cheap values ln p*(v), and the rows of its tables.
+
+RAISE's values y are costly, so that only a few images have them. Cheap values x, which all images
+have, predict most of the differences between them (Burda et al. 2015, section 4).
+"""
 
 from __future__ import annotations
 
@@ -15,17 +19,18 @@ from paperlib.estimators import control_variate_mean
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 
-#: Estimates and their standard errors, from batches of y and x [..., n], all x [N] and alpha; None: the batch's own.
+# Estimates and their standard errors, from batches of y and x [..., n], x of all images [N], and
+# alpha; with None, alpha is estimated from the batch.
 _Controlled = Callable[[Tensor, Tensor, Tensor, float | None], tuple[Tensor, Tensor]]
 
 
 def is_trained(model_id: str) -> bool:
-    """Whether a model can be had: those on digits are trained when they are asked for."""
+    """Whether a model can be loaded; those on digits are trained when they are loaded."""
     return recipe(model_id).dataset == "digits" or model_path(model_id).is_file()
 
 
 def log_unnormalized(model: Model, v: Tensor, draws: int, generator: torch.Generator) -> Tensor:
-    """ln p*(v) of all images v [N, D], float64 [N]: exact for an RBM, by importance sampling for a deep model."""
+    """ln p*(v) of images [N, D], float64 [N]: exact for an RBM, sampled for a deep model."""
     if isinstance(model, RBM):
         return by_blocks(model.log_unnormalized, v, model.dtype)
     assert isinstance(model, DBM | DBN)
@@ -39,18 +44,21 @@ def bias_of_estimated_alpha(
     seed: int,
     counts: Iterable[int] = (5, 10, 20, 50, 100),
 ) -> tuple[float, list[dict[str, Any]]]:
-    """kappa, and rows for several n, for costly values y and cheap ones x [N]; the population's mean of x stands for that of all N."""
-    both = torch.cov(torch.stack([y, x]), correction=0)
-    best = (both[0, 1] / both[1, 1]).item()
+    """The constant kappa of the bias kappa / n of an estimated alpha, and rows for several n.
+
+    Batches of n are drawn from the values y and x [N], so the exact mean of x is that of all N.
+    """
+    covariance = torch.cov(torch.stack([y, x]), correction=0)
+    best = (covariance[0, 1] / covariance[1, 1]).item()
     residual = y - y.mean() - best * (x - x.mean())
-    kappa = ((residual * (x - x.mean()) ** 2).mean() / both[1, 1]).item()
+    kappa = ((residual * (x - x.mean()) ** 2).mean() / covariance[1, 1]).item()
     rows = []
     for place, count in enumerate(counts):
         generator = seeded_generator(seed + place)
         batch = torch.randint(len(y), (50_000, count), generator=generator)
         by_batch, _ = controlled(y[batch], x[batch], x, None)
-        # the best fixed alpha on the same batches is unbiased: their difference has the same mean
-        # and much less noise
+        # The best fixed alpha is unbiased. Subtracted on the same batches, it leaves the bias with
+        # much less noise.
         by_best, _ = controlled(y[batch], x[batch], x, best)
         gap = by_batch - by_best
         rows.append(
@@ -64,34 +72,37 @@ def bias_of_estimated_alpha(
     return kappa, rows
 
 
-def coverage_row(means: Tensor, errors: Tensor, everything: Tensor, exact: float) -> dict[str, Any]:
-    """Estimates and standard errors of many batches, both [B], beside RAISE's average over all images [] and the exact value."""
+def coverage_row(means: Tensor, errors: Tensor, raise_mean: Tensor, exact: float) -> dict[str, Any]:
+    """Estimates and standard errors of batches [B], against RAISE on all images and the truth."""
 
-    def held(value: Tensor | float) -> float:
+    def coverage(value: Tensor | float) -> float:
         return ((means - value).abs() < 1.96 * errors).double().mean().item()
 
     return {
-        "shift": (means.mean() - everything).item(),
+        "shift": (means.mean() - raise_mean).item(),
         "spread": means.std().item(),
         "std_error": errors.square().mean().sqrt().item(),
-        "coverage_raise": held(everything),
-        "coverage_truth": held(exact),
-        "raise_error": (everything - exact).item(),
+        "coverage_raise": coverage(raise_mean),
+        "coverage_truth": coverage(exact),
+        "raise_error": (raise_mean - exact).item(),
     }
 
 
 def reduction_row(y: Tensor, x: Tensor, x_all: Tensor) -> dict[str, Any]:
-    """What the control variate is worth for RAISE's values y [n], with cheap values x of the same images and of all, [N]."""
+    """What the control variate is worth for RAISE's values y [n].
+
+    x [n] and x_all [N] are the cheap values of the same images and of all.
+    """
     plain = control_variate_mean(y, x, x_all, alpha=0.0)
     fixed = control_variate_mean(y, x, x_all)
     fitted = control_variate_mean(y, x, x_all, alpha=None)
-    left = (fixed.test_set_std_error / plain.test_set_std_error) ** 2
+    variance_left = (fixed.test_set_std_error / plain.test_set_std_error) ** 2
     count = len(y)
     all_count = len(x_all)
     return {
         "spread": y.std().item(),
         "spread_rest": (y - x).std().item(),
-        "reduction": 1 / left,
+        "reduction": 1 / variance_left,
         "alpha": fitted.alpha,
         "reduction_alpha": (plain.test_set_std_error / fitted.test_set_std_error) ** 2,
         "plain": plain.mean,
@@ -100,28 +111,34 @@ def reduction_row(y: Tensor, x: Tensor, x_all: Tensor) -> dict[str, Any]:
         "average_error": fixed.test_set_std_error,
         "images": count,
         "all_images": all_count,
-        "equivalent": round(1 / (1 / all_count + left * (1 / count - 1 / all_count))),
+        "equivalent": round(1 / (1 / all_count + variance_left * (1 / count - 1 / all_count))),
     }
 
 
 def slope_row(y: Tensor, x: Tensor) -> dict[str, Any]:
-    """Whether RAISE's values y [n] vary less once the cheap values x [n] are taken away: where the slope of y on x is above a half."""
+    """Whether RAISE's values y [n] vary less once the cheap values x [n] are taken away.
+
+    They do where the slope of y on x is above a half.
+    """
     count = len(y)
-    both = torch.cov(torch.stack([y, x]))
-    slope = (both[0, 1] / both[1, 1]).item()
-    left = (y - slope * x).var() * (count - 1) / (count - 2)
+    covariance = torch.cov(torch.stack([y, x]))
+    slope = (covariance[0, 1] / covariance[1, 1]).item()
+    residual_variance = (y - slope * x).var() * (count - 1) / (count - 2)
     return {
         "spread": y.std().item(),
         "spread_rest": (y - x).std().item(),
         "reduction": (y.var() / (y - x).var()).item(),
         "alpha": slope,
-        "alpha_error": (left / both[1, 1] / (count - 1)).sqrt().item(),
+        "alpha_error": (residual_variance / covariance[1, 1] / (count - 1)).sqrt().item(),
         "images": count,
     }
 
 
 def class_row(x: Tensor, digit: Tensor, count: int) -> dict[str, Any]:
-    """How ln p*(v) of all images, x [N], differs between the digits [N], and from its average over the first `count` images."""
+    """How ln p*(v) of all images, x [N], differs between their digits [N].
+
+    And how far its average over the first `count` images is from that of all.
+    """
     by_digit = [x[digit == d] for d in range(10)]
     relative = [(values.mean() - x.mean()).item() for values in by_digit]
     scatter = [values.square().sum() - len(values) * values.mean() ** 2 for values in by_digit]

@@ -1,4 +1,7 @@
-"""Contrastive divergence beside exact values: likelihoods along training, the bias on images, and the work of a field."""
+"""Contrastive divergence beside exact values, for the experiments of chapter 3.
+
+It has likelihoods along training, the bias of CD-T on images, and the work of a field along a loop.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ def angle_between(x: Tensor, y: Tensor) -> float:
 
 
 def bias_row(gradient: Tensor, expected_update: Tensor, lambda_2: float) -> Row:
-    """How far an expected update [P] is from the gradient [P], and how fast the chain forgets its start."""
+    """How far an expected update [P] is from the gradient [P].
+
+    `lambda_2`, the second eigenvalue, says how fast the chain forgets its start.
+    """
     bias = (expected_update - gradient).norm() / gradient.norm()
     return {
         "lambda_2": lambda_2,
@@ -48,7 +54,10 @@ def work_along_circle(
     radius: float,
     points: int,
 ) -> Tensor:
-    """Work [points] of a field up to each of equally spaced points of a circle, in the plane of two orthonormal directions [2, P]."""
+    """Work [points] of a field up to each of equally spaced points of a circle.
+
+    The circle is in the plane of two orthonormal directions [2, P].
+    """
     x, y = plane
     angles = 2 * math.pi * torch.arange(points, dtype=torch.float64) / points
     steps = [
@@ -67,7 +76,10 @@ def reconstruction_error(rbm: RBM, v: Tensor) -> float:
 
 
 def course(models: Sequence[RBM], images: Tensor) -> dict[str, Tensor]:
-    """Exact log-likelihood of images [N, D], reconstruction error and norm of the weights along a path of U models, each [U]."""
+    """Log-likelihood of images [N, D], reconstruction error and norm of the weights, each [U].
+
+    The likelihood is exact. `models` are U models along training.
+    """
     likelihoods = [
         rbm.log_unnormalized(images).mean() - exact_log_z(rbm, progress=False) for rbm in models
     ]
@@ -79,12 +91,12 @@ def course(models: Sequence[RBM], images: Tensor) -> dict[str, Tensor]:
 
 
 class Course(NamedTuple):
-    """A training run: epochs [E] and exact average log-probabilities [E], the reconstruction error of every epoch, and models by epoch."""
+    """A training run, looked at E times."""
 
-    epochs: Tensor
-    log_likelihood: Tensor
-    errors: Tensor
-    kept: dict[int, RBM]
+    epochs: Tensor  # of the looks, [E]
+    log_likelihood: Tensor  # exact average log-probability at each look, [E]
+    errors: Tensor  # reconstruction error of every epoch
+    kept: dict[int, RBM]  # models by their epoch
 
     @property
     def smoothed_errors(self) -> Tensor:
@@ -101,14 +113,18 @@ def watched_training(
     every: int,
     keep: Collection[int] = (),
 ) -> Course:
-    """Train in the type of images `held_out` [N, D], and look at their exact log-probability after `every` epochs."""
+    """Train, with a look at the exact log-probability of images [N, D] after `every` epochs.
+
+    The type of these images, `held_out`, is that of the training. The models after the epochs in
+    `keep` are returned as well.
+    """
     if recipe.epochs < 2 * every:
         raise InputError(
             f"epochs: expected at least {2 * every}, for two looks or more, got {recipe.epochs}"
         )
     epochs = []
     values = []
-    kept: dict[int, RBM] = {}
+    models: dict[int, RBM] = {}
 
     def look(epoch: int, rbm: RBM) -> None:
         if epoch % every == 0:
@@ -116,14 +132,14 @@ def watched_training(
             average = rbm.log_unnormalized(held_out).double().mean().item()
             values.append(average - exact_log_z(rbm, progress=False))
         if epoch in keep:
-            kept[epoch] = rbm
+            models[epoch] = rbm
 
     _, errors = train_rbm(train, recipe, seed, dtype=held_out.dtype, on_epoch=look)
-    return Course(torch.tensor(epochs), torch.tensor(values), torch.tensor(errors), kept)
+    return Course(torch.tensor(epochs), torch.tensor(values), torch.tensor(errors), models)
 
 
 def late_summary(values: Tensor) -> dict[str, float]:
-    """The best and the last of values [E] along training, and the mean and standard deviation of their last third."""
+    """The best and the last of values [E] along training; mean and spread of the last third."""
     tail = values[-max(2, len(values) // 3) :]
     return {
         "best": values.max().item(),
@@ -152,19 +168,19 @@ def rows_of_all(
     dataset: str,
     seed: int,
 ) -> list[Row]:
-    """Rows of the noise-free and the sampled runs on bars and stripes, and of the runs on digits at constant and at falling rates."""
+    """Rows of the runs on bars and stripes, noise-free and sampled, and on digits, at two rates."""
     [restarts] = {len(runs) for runs in falling.values()}
     digits = f"{dataset}, test"
-    one = f"seed {seed}"
-    several = f"mean of {restarts} seeds" if restarts > 1 else one
-    constant_rate = f"constant, {one}"
+    first_seed = f"seed {seed}"
+    all_seeds = f"mean of {restarts} seeds" if restarts > 1 else first_seed
+    constant_rate = f"constant, {first_seed}"
     noise_free = {name: [values] for name, values in expected.items()}
     repeated = {name: [run.log_likelihood for run in runs] for name, runs in falling.items()}
     return [
         *_training_rows("bars", "expected", noise_free),
         *_training_rows("bars", constant_rate, _single(sampled)),
         *_training_rows(digits, constant_rate, _single(constant)),
-        *_training_rows(digits, f"falling, {several}", repeated),
+        *_training_rows(digits, f"falling, {all_seeds}", repeated),
     ]
 
 
@@ -173,17 +189,20 @@ def _single(runs: Mapping[str, Course]) -> dict[str, list[Tensor]]:
 
 
 class Bias(NamedTuple):
-    """Norm and angle in degrees of CD-T's bias after each number of steps, and the norm that unbiased chains seem to have."""
+    """CD-T's bias after each number of steps."""
 
     norms: list[float]
-    angles: list[float]
-    noise_floor: float
+    angles: list[float]  # in degrees
+    noise_floor: float  # the norm that unbiased chains of this number seem to have
 
 
 def measured_bias(
     rbm: RBM, train: Tensor, steps: Sequence[int], repeats: int, generator: torch.Generator
 ) -> Bias:
-    """The bias of CD-T at a model with few hidden units, from chains that start at images [N, D], `repeats` at each."""
+    """The bias of CD-T at a model with few hidden units.
+
+    It is measured on chains that start at images [N, D], `repeats` at each.
+    """
     negative_phase = _model_statistics(rbm)
     gradient = _sample_statistics(rbm, train) - negative_phase
     norms = []
@@ -214,6 +233,6 @@ def _model_statistics(rbm: RBM) -> Tensor:
 
 
 def _sample_statistics(rbm: RBM, v: Tensor) -> Tensor:
-    """The same, averaged over given visible vectors [N, D]."""
+    """The same, averaged over visible vectors [N, D]."""
     h = rbm.hidden_probs(v)
     return torch.cat([(v.T @ h).flatten(), v.sum(0), h.sum(0)]).double() / len(v)

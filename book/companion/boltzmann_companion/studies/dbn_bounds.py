@@ -1,4 +1,4 @@
-"""Bounds of deep belief networks: the schedule of AIS, its minutes, ln Z of the RBMs below, and the rows of chapter 7's tables."""
+"""Bounds of deep belief networks: parts of chapter 7's experiments, and the rows of its tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def paper_betas(share: float) -> Tensor:
 def timed_ais(
     size: Profile, path: BaseRatePath, betas: Tensor, chains: int, seed: int
 ) -> tuple[PartitionEstimate, float | None]:
-    """An estimate and its minutes; None if some of it was found on disk (see `boltzmann_likelihood.store.kept`)."""
+    """An estimate and its minutes; None if a shard of it was on disk already."""
     before = len(shards_used())
     started = time.perf_counter()
     result = size.ais(path, betas, chains, seed)
@@ -46,15 +46,18 @@ def timed_ais(
 def recorded_log_z(size: Profile, record_name: str, model_id: str) -> float | None:
     """ln Z of an RBM from a record at the paper's size; None where there is none."""
     record = load_result(record_name, size.name) if size.name == "paper" else None
-    rows = record["rows"] if record else []
-    found = (row["log_z"] for row in rows if row["model"] == recipe(model_id).label)
-    return next(found, None)
+    if record is None:
+        return None
+    for row in record["rows"]:
+        if row["model"] == recipe(model_id).label:
+            return row["log_z"]
+    return None
 
 
 def course_rows(
-    courses: Courses, own: Mapping[str, float], ceilings: Mapping[str, float]
+    courses: Courses, rbm_averages: Mapping[str, float], ceilings: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """Every twentieth step, with the RBM's own average and the highest possible bound by the name of the RBM."""
+    """Every twentieth step, beside the average of the RBM and the highest possible bound."""
     return [
         {
             "model": name,
@@ -62,7 +65,7 @@ def course_rows(
             "step": step,
             "bound": course[step][0],
             "truth": course[step][2],
-            "rbm": own[name],
+            "rbm": rbm_averages[name],
             "ceiling": ceilings[name],
         }
         for (name, start), course in courses.items()

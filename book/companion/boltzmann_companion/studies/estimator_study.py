@@ -112,8 +112,8 @@ def run_study(
     >>> from boltzmann_likelihood import planted
     >>> rbm, log_z, _ = planted.ising_2d(3)
     >>> model = KnownModel("small", "planted", rbm, log_z, torch.zeros(9))
-    >>> [found] = run_study([model], {2_000: 1}, estimators=["AIS"], progress=False)
-    >>> found["chain_steps"], abs(found["error"]) < 1, found["outcome"]
+    >>> [run] = run_study([model], {2_000: 1}, estimators=["AIS"], progress=False)
+    >>> run["chain_steps"], abs(run["error"]) < 1, run["outcome"]
     (2000, True, 'right, trusted')
     """
     names = [model.name for model in models]
@@ -125,16 +125,14 @@ def run_study(
         require_count("budgets", budget, SMALLEST_BUDGET)
         require_count("repeats", repeats)
     seed = require_count("seed", seed, minimum=0)
-    wrong = [name for name in estimators if name not in ESTIMATORS]
-    if wrong or not estimators:
-        raise InputError(f"estimators: expected some of {', '.join(ESTIMATORS)}, got {wrong}")
-    tasks = [
-        (model, budget, seed + repeat)
-        for repeat in range(max(budgets.values()))
-        for model in models
-        for budget, repeats in budgets.items()
-        if repeat < repeats
-    ]
+    unknown = [name for name in estimators if name not in ESTIMATORS]
+    if unknown or not estimators:
+        raise InputError(f"estimators: expected some of {', '.join(ESTIMATORS)}, got {unknown}")
+    tasks: list[tuple[KnownModel, int, int]] = []
+    for repeat in range(max(budgets.values())):
+        for model in models:
+            remaining = [budget for budget, repeats in budgets.items() if repeat < repeats]
+            tasks += [(model, budget, seed + repeat) for budget in remaining]
     outcomes = []
     with step_bar(len(tasks) * len(estimators), "study", progress, "run") as bar:
         for task in tasks:
@@ -153,31 +151,30 @@ def _repeat(
     """The outcomes of all estimators in one repeat, read or computed."""
     turn = seed % len(estimators)
 
-    def run(found: dict[str, Any], keep: Callable[[], None]) -> None:
-        own = found.setdefault("outcomes", {})
+    def extend(stored: dict[str, Any], keep: Callable[[], None]) -> None:
+        runs = stored.setdefault("outcomes", {})
         for name in (*estimators[turn:], *estimators[:turn]):
-            if name not in own:
-                own[name] = run_once(name, model, budget, seed)
+            if name not in runs:
+                runs[name] = run_once(name, model, budget, seed)
                 keep()
             bar.update()
-        found["seconds"] = sum(each["seconds"] for each in own.values())
+        stored["seconds"] = sum(run["seconds"] for run in runs.values())
 
     identity = ["estimator-study", model.name, model.rbm.checksum(), budget, seed, DRAWS]
-    found = extended(folder, identity, run, outcome_file(model, budget, seed))
-    outcomes = [found["outcomes"][name] for name in estimators]
-    return outcomes if model.exact else [judged_anew(each, model) for each in outcomes]
+    stored = extended(folder, identity, extend, outcome_file(model, budget, seed))
+    runs = [stored["outcomes"][name] for name in estimators]
+    return runs if model.exact else [judged_anew(run, model) for run in runs]
 
 
-def judged_anew(each: Outcome, model: KnownModel) -> Outcome:
-    """An outcome of a model whose ln Z is an estimate, by what is known of it now, which may be more than when it ran.
+def judged_anew(run: Outcome, model: KnownModel) -> Outcome:
+    """An outcome by the present estimate of a model's ln Z, which may be better than at the run.
 
-    Only the estimate of a run is kept, not its intervals, so that nothing is said of what these
-    hold.
+    The intervals of a run are not stored, so `held` is None.
     """
-    error = None if each["log_z"] is None else each["log_z"] - model.log_z
-    if each["outcome"] is not None:
-        each = each | {"outcome": outcome(_number(error), _doubts(each["warnings"]))}
-    return each | {"error": error, "held": None}
+    error = None if run["log_z"] is None else run["log_z"] - model.log_z
+    if run["outcome"] is not None:
+        run = run | {"outcome": outcome(_number(error), _doubts(run["warnings"]))}
+    return run | {"error": error, "held": None}
 
 
 def outcome_file(model: KnownModel, budget: int, seed: int) -> str:
@@ -185,8 +182,8 @@ def outcome_file(model: KnownModel, budget: int, seed: int) -> str:
 
     Different models have different files, even if their names agree.
     """
-    of_model = storage.sha256(f"{model.name} {model.rbm.checksum()}".encode())[:16]
-    return f"{of_model}/{budget}/seed-{seed:05}.json"
+    model_folder = storage.sha256(f"{model.name} {model.rbm.checksum()}".encode())[:16]
+    return f"{model_folder}/{budget}/seed-{seed:05}.json"
 
 
 def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outcome:
@@ -198,8 +195,8 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> flat = KnownModel("flat", "planted", rbm, 5 * math.log(2), torch.zeros(3))
-    >>> found = run_once("AIS", flat, 2_000, seed=0)
-    >>> found["held"], f"{found['error']:.6f}".lstrip("-")
+    >>> run = run_once("AIS", flat, 2_000, seed=0)
+    >>> run["held"], f"{run['error']:.6f}".lstrip("-")
     ([True, True, True], '0.000000')
     """
     generator = seeded_generator(_draws_of(estimator, model.name, budget, seed))
@@ -209,7 +206,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         answer = ESTIMATORS[estimator](model, budget, generator)
         seconds = time.perf_counter() - started
     error = answer.log_z - model.log_z
-    held = [low - _ROUNDING <= model.log_z <= high + _ROUNDING for low, high in answer.intervals]
+    covered = [low - _ROUNDING <= model.log_z <= high + _ROUNDING for low, high in answer.intervals]
     return {
         "estimator": estimator,
         "model": model.name,
@@ -219,7 +216,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         "log_z": _finite(answer.log_z),
         "error": _finite(error),
         "std_error": _finite(answer.std_error),
-        "held": held,
+        "held": covered,
         "warnings": list(answer.warnings),
         "outcome": None if estimator == BOUND else outcome(error, _doubts(answer.warnings)),
         "chain_steps": answer.chain_steps,
@@ -228,6 +225,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
 
 
 def _doubts(warnings: Iterable[str]) -> list[str]:
+    """The warnings that make an estimate suspected."""
     return [text for text in warnings if text != UNIFORM_START]
 
 
@@ -260,32 +258,31 @@ def accuracy_rows(outcomes: Rows) -> list[dict[str, Any]]:
     """
     rows = []
     reference = {
-        (each["model"], each["budget"], each["seed"]): each["seconds"]
-        for each in outcomes
-        if each["estimator"] == YARDSTICK
+        (run["model"], run["budget"], run["seed"]): run["seconds"]
+        for run in outcomes
+        if run["estimator"] == YARDSTICK
     }
-    for (model, budget, estimator), own in grouped(
-        outcomes, "model", "budget", "estimator"
-    ).items():
-        errors = [_number(each["error"]) for each in own]
+    groups = grouped(outcomes, "model", "budget", "estimator")
+    for (model, budget, estimator), runs in groups.items():
+        errors = [_number(run["error"]) for run in runs]
         times = [
-            each["seconds"] / reference[model, budget, each["seed"]]
-            for each in own
-            if (model, budget, each["seed"]) in reference
+            run["seconds"] / reference[model, budget, run["seed"]]
+            for run in runs
+            if (model, budget, run["seed"]) in reference
         ]
         rows.append(
             {
                 "model": model,
                 "budget": budget,
                 "estimator": estimator,
-                "repeats": len(own),
+                "repeats": len(runs),
                 "median_error": median(map(abs, errors)),
                 "rms_error": math.sqrt(sum(error**2 for error in errors) / len(errors)),
                 "bias": sum(errors) / len(errors),
-                "below": sum(each["error"] is not None and each["error"] < 0 for each in own),
-                "far_above": sum(each["error"] is not None and each["error"] > 0.5 for each in own),
-                "std_error": median(_number(each["std_error"]) for each in own),
-                "chain_steps": round(median(each["chain_steps"] for each in own)),
+                "below": sum(run["error"] is not None and run["error"] < 0 for run in runs),
+                "far_above": sum(run["error"] is not None and run["error"] > 0.5 for run in runs),
+                "std_error": median(_number(run["std_error"]) for run in runs),
+                "chain_steps": round(median(run["chain_steps"] for run in runs)),
                 "time": median(times) if times else None,
             }
         )
@@ -297,9 +294,9 @@ def _number(value: float | None) -> float:
 
 
 def _share(count: int, trials: int) -> tuple[float, list[float]]:
-    """A count as a percentage of the trials, and the 95 % interval of the true percentage (Wilson 1927)."""
-    within = binomtest(count, trials).proportion_ci(method="wilson")
-    return 100 * count / trials, [100 * within.low, 100 * within.high]
+    """A count in per cent of the trials, and the 95 % interval of the true share (Wilson 1927)."""
+    interval = binomtest(count, trials).proportion_ci(method="wilson")
+    return 100 * count / trials, [100 * interval.low, 100 * interval.high]
 
 
 def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
@@ -320,21 +317,21 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         there are none.
     """
     rows = []
-    judged = [each for each in outcomes if each["kind"] != "published"]
-    groups = grouped(judged, "model", "kind", "budget", "estimator")
-    for (model, kind, budget, estimator), own in groups.items():
+    with_truth = [run for run in outcomes if run["kind"] != "published"]
+    groups = grouped(with_truth, "model", "kind", "budget", "estimator")
+    for (model, kind, budget, estimator), runs in groups.items():
         row = {"model": model, "models": kind, "budget": budget, "estimator": estimator}
-        row["runs"] = len(own)
+        row["runs"] = len(runs)
         for place, level in enumerate(LEVELS):
-            count = sum(each["held"][place] for each in own)
+            count = sum(run["held"][place] for run in runs)
             key = _level_key(level)
-            row[key], row[f"{key}_interval"] = _share(count, len(own))
-        unknown = sum(each["std_error"] is None for each in own)
-        row["unknown"] = None if estimator == BOUND else 100 * unknown / len(own)
-        unwarned = [each for each in own if not _doubts(each["warnings"])]
+            row[key], row[f"{key}_interval"] = _share(count, len(runs))
+        unknown = sum(run["std_error"] is None for run in runs)
+        row["unknown"] = None if estimator == BOUND else 100 * unknown / len(runs)
+        unwarned = [run for run in runs if not _doubts(run["warnings"])]
         row |= {"unwarned": len(unwarned), "unwarned_95": None, "unwarned_95_interval": None}
         if unwarned:
-            count = sum(each["held"][LEVELS.index(0.95)] for each in unwarned)
+            count = sum(run["held"][LEVELS.index(0.95)] for run in unwarned)
             row["unwarned_95"], row["unwarned_95_interval"] = _share(count, len(unwarned))
         rows.append(row)
     return rows
@@ -352,7 +349,9 @@ def _level_key(level: float) -> str:
 
 
 def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """How often wrong numbers were trusted and right ones suspected, for each model, budget and estimator, without bounds.
+    """How often wrong numbers were trusted and right ones suspected.
+
+    There is a row for each model, budget and estimator, but none for bounds.
 
     Returns
     -------
@@ -360,19 +359,13 @@ def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         `model`; `models`, its kind; `budget`, `estimator`, `runs`, and the number of each of
         `OUTCOMES`, as in `wrong_trusted`.
     """
-    judged = [each for each in outcomes if each["outcome"] is not None]
-    groups = grouped(judged, "model", "kind", "budget", "estimator")
-    return [
-        {
-            "model": model,
-            "models": kind,
-            "budget": budget,
-            "estimator": estimator,
-            "runs": len(own),
-            **{
-                name.replace(", ", "_"): sum(each["outcome"] == name for each in own)
-                for name in OUTCOMES
-            },
-        }
-        for (model, kind, budget, estimator), own in groups.items()
-    ]
+    estimates = [run for run in outcomes if run["outcome"] is not None]
+    groups = grouped(estimates, "model", "kind", "budget", "estimator")
+    rows = []
+    for (model, kind, budget, estimator), runs in groups.items():
+        row = {"model": model, "models": kind, "budget": budget, "estimator": estimator}
+        row["runs"] = len(runs)
+        for name in OUTCOMES:
+            row[name.replace(", ", "_")] = sum(run["outcome"] == name for run in runs)
+        rows.append(row)
+    return rows

@@ -51,8 +51,8 @@ class ExactAnnealing:
         v = all_states(self.rbm.num_visible)
         h = all_states(self.rbm.num_hidden)
         to_hidden = beta * (v @ self.rbm.weights + self.rbm.hidden_bias)
-        of_model = h @ self.rbm.weights.T + self.rbm.visible_bias
-        to_visible = (1 - beta) * self.start_bias + beta * of_model
+        target_logits = h @ self.rbm.weights.T + self.rbm.visible_bias
+        to_visible = (1 - beta) * self.start_bias + beta * target_logits
         return (
             bernoulli_log_prob(h[None], to_hidden[:, None]).exp()
             @ bernoulli_log_prob(v[None], to_visible[:, None]).exp()

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, islice
@@ -47,7 +47,6 @@ from boltzmann_likelihood.planted.components import side_by_side
 from boltzmann_likelihood.planted.planted_model import Draws, draw_indices
 from boltzmann_likelihood.store import remembered
 from paperlib.datasets import cache_folder
-from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.kernels import bernoulli
 from paperlib.models import DBM, DBN, RBM
@@ -63,10 +62,11 @@ _TEST_IMAGES = 300
 _TRAINING_IMAGES = 1_000
 # Steps of the grid to which a model's largest weight is rounded where chains walk with 16 bits.
 _GRID_STEPS = 32_639
-# Up to so many modes all sets are summed over; of more, two are on together in at most this share.
+# Up to this many modes, all sets of modes are summed over.
 _FEW_MODES = 8
-_NOTHING = 1e-6
-# Where some images are far worse, the parts of the others are among so many most probable states.
+# Of more modes, no two may be on together in more than this share of the mass.
+_NEGLIGIBLE = 1e-6
+# Where some images are far worse, each part of the others is in one of its most probable states.
 _BEST_STATES = 4
 # Draws without a field from which ln Z with one is averaged.
 _ISING_DRAWS = 4_000
@@ -89,8 +89,13 @@ class Hunted:
     truth : float
         The average ln p(v) of the test images, in nats.
     others : float or None
-        The expected ln p(v) of other images of the kind of the test images, in nats; None where it
-        is not asked for.
+        The expected ln p(v) of other images of the same kind as the test images, in nats; known for
+        the family `few images` alone.
+
+    Examples
+    --------
+    >>> FAMILIES["few images"](0).name
+    '1: 20 images, each 10 times'
     """
 
     name: str
@@ -99,33 +104,6 @@ class Hunted:
     train: Tensor | None
     truth: float
     others: float | None = None
-
-
-def hunted_models(family: str, number: int = NUMBER) -> Iterator[Hunted]:
-    """The first models of a family, one after the other.
-
-    Parameters
-    ----------
-    family : str
-        One of `FAMILIES`.
-    number : int
-        How many.
-
-    Raises
-    ------
-    InputError
-        If there is no such family.
-
-    Examples
-    --------
-    >>> for hunted in hunted_models("few images", 2):
-    ...     print(hunted.name)
-    1: 20 images, each 10 times
-    2: 8 images, 3 % of another kind
-    """
-    if family not in FAMILIES:
-        raise InputError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
-    return map(FAMILIES[family], range(number))
 
 
 # ---- pieces of models
@@ -158,7 +136,7 @@ def pair(weight: float, pixels: int = 1) -> Planted:
     return planted.from_components(rbm)
 
 
-def of_hidden_states(rbm: RBM, states: Tensor) -> Planted:
+def from_hidden_states(rbm: RBM, states: Tensor) -> Planted:
     """A model whose hidden units are in one of these states [S, M], if others have no mass."""
     log_masses = rbm.log_unnormalized_hidden(states)
 
@@ -182,9 +160,8 @@ def transposed(model: Planted) -> Planted:
 def flipped(model: Planted) -> Planted:
     """The same model, in which every other unit of both layers means its opposite."""
     rbm = model.rbm
-    flips, hidden_flips = (
-        torch.arange(units).remainder(2).double() for units in (rbm.num_visible, rbm.num_hidden)
-    )
+    flips = torch.arange(rbm.num_visible).remainder(2).double()
+    hidden_flips = torch.arange(rbm.num_hidden).remainder(2).double()
     signs = 1 - 2 * flips
     hidden_signs = 1 - 2 * hidden_flips
     constant = (
@@ -205,7 +182,7 @@ def flipped(model: Planted) -> Planted:
 
 
 def tied(values: Tensor, num_visible: int, num_hidden: int, field: float = 0.0) -> Planted:
-    """A model of equal rows and columns in a field.
+    """A model whose units form groups with equal weights in both layers, in a field.
 
     Parameters
     ----------
@@ -220,11 +197,11 @@ def tied(values: Tensor, num_visible: int, num_hidden: int, field: float = 0.0) 
     groups, kinds = values.shape
     rows = torch.arange(num_visible) * groups // num_visible
     columns = torch.arange(num_hidden) * kinds // num_hidden
-    return of_equal_rows(rows, values[:, columns].T, field)
+    return from_equal_rows(rows, values[:, columns].T, field)
 
 
-def of_equal_rows(rows: Tensor, columns: Tensor, field: float) -> Planted:
-    """A model of equal rows, in a field as `tied` has it.
+def from_equal_rows(rows: Tensor, columns: Tensor, field: float) -> Planted:
+    """A model whose visible units form groups with equal weights, in a field.
 
     Parameters
     ----------
@@ -233,18 +210,19 @@ def of_equal_rows(rows: Tensor, columns: Tensor, field: float) -> Planted:
     columns : Tensor, shape [M, groups]
         Weights of each hidden unit to the units of a group.
     field : float
+        As in `tied`.
     """
-    one_of = torch.nn.functional.one_hot(rows)
-    weights = one_of.double() @ columns.T
+    membership = torch.nn.functional.one_hot(rows)
+    weights = membership.double() @ columns.T
     visible_bias = -weights.sum(1) / 2
     hidden_bias = -weights.sum(0) / 2
-    balanced = planted.from_factors(one_of, columns, visible_bias, hidden_bias)
+    balanced = planted.from_factors(membership, columns, visible_bias, hidden_bias)
     if field == 0:
         return balanced
     draws = balanced.draws(500, seeded_generator(0))
     order = (2 * draws.mean(1) - 1).abs().mean()
     pull = field / (order * len(rows))
-    return planted.from_factors(one_of, columns, visible_bias + pull, hidden_bias)
+    return planted.from_factors(membership, columns, visible_bias + pull, hidden_bias)
 
 
 def with_modes(
@@ -277,9 +255,9 @@ def with_modes(
         inputs = small_states @ base.T + visible_bias + shift
         return (small_states @ small_bias + softplus(inputs).sum(1)).logsumexp(0).item()
 
-    without = log_mass(torch.zeros_like(visible_bias))
+    log_mass_without_modes = log_mass(torch.zeros_like(visible_bias))
     bias = [
-        math.log(mass) + without - log_mass(column)
+        math.log(mass) + log_mass_without_modes - log_mass(column)
         for mass, column in zip(masses, columns.T, strict=True)
     ]
     rbm = RBM(
@@ -298,9 +276,9 @@ def with_modes(
     if together < count:
         pairs = rbm.log_unnormalized_hidden(states[states[:, :count].sum(1) == together])
         singles = rbm.log_unnormalized_hidden(states[states[:, :count].sum(1) < together])
-        if pairs.logsumexp(0) - singles.logsumexp(0) > math.log(_NOTHING):
+        if pairs.logsumexp(0) - singles.logsumexp(0) > math.log(_NEGLIGIBLE):
             raise ValueError("columns: expected modes of which no two are on together")
-    return of_hidden_states(rbm, states)
+    return from_hidden_states(rbm, states)
 
 
 def independent_modes(columns: Tensor, visible_bias: Tensor, masses: Sequence[float]) -> Planted:
@@ -327,17 +305,17 @@ def ising_in_field(side: int, coupling: float, field: float, generator: torch.Ge
     M and -M are equally probable. Draws with a field are those draws without one that a coin of
     probability cosh(h M) / cosh(h L^2) accepts, with a sign of probability proportional to e^{h M}.
     """
-    without = planted.ising_2d(side, coupling)
+    plain = planted.ising_2d(side, coupling)
     sites = side * side
-    spins = 2 * without.draws(_ISING_DRAWS, generator).sum(1) - sites
+    spins = 2 * plain.draws(_ISING_DRAWS, generator).sum(1) - sites
     pull = field / 2 / spins.abs().mean().item()
-    raised = torch.cosh(pull * spins).mean().log().item()
-    rbm = RBM(without.rbm.weights, without.rbm.visible_bias + 2 * pull, without.rbm.hidden_bias)
+    log_mean_cosh = torch.cosh(pull * spins).mean().log().item()
+    rbm = RBM(plain.rbm.weights, plain.rbm.visible_bias + 2 * pull, plain.rbm.hidden_bias)
 
     def draw(number: int, generator: torch.Generator) -> Tensor:
         accepted: list[Tensor] = []
         while sum(map(len, accepted)) < number:
-            v = without.draws(number, generator)
+            v = plain.draws(number, generator)
             total = 2 * v.sum(1) - sites
             share = torch.cosh(pull * total) / math.cosh(pull * sites)
             v = v[bernoulli(share, generator) > 0]
@@ -348,16 +326,16 @@ def ising_in_field(side: int, coupling: float, field: float, generator: torch.Ge
             accepted.append(torch.where(same, v, 1 - v))
         return torch.cat(accepted)[:number]
 
-    return Planted(rbm, without.log_z + raised + pull * sites, Draws(draw))
+    return Planted(rbm, plain.log_z + log_mean_cosh + pull * sites, Draws(draw))
 
 
 # ---- the families
 
 
-def _shown(name: str, model: Planted, images: Planted, generator: torch.Generator) -> Hunted:
-    """A planted model with images that were drawn from it, or from another one."""
-    drawn = images.draws(_TEST_IMAGES + _TRAINING_IMAGES, generator).to(torch.uint8)
-    test, train = drawn.split([_TEST_IMAGES, _TRAINING_IMAGES])
+def _with_images(name: str, model: Planted, source: Planted, generator: torch.Generator) -> Hunted:
+    """A planted model with images that are draws from `source`, the same model or another one."""
+    images = source.draws(_TEST_IMAGES + _TRAINING_IMAGES, generator).to(torch.uint8)
+    test, train = images.split([_TEST_IMAGES, _TRAINING_IMAGES])
     truth = model.rbm.exact_log_unnormalized(test).mean().item() - model.log_z
     return Hunted(name, model.rbm, test, train, truth)
 
@@ -375,14 +353,15 @@ def _tied(which: int) -> Hunted:
     rng, generator = _sources("tied weights", which)
     kind = _TIED_KINDS[which % len(_TIED_KINDS)]
     largest = rng.uniform(10, 60)
-    num_visible, num_hidden = (rng.choice([48, 80, 120, 160, 200]) for _ in range(2))
+    num_visible = rng.choice([48, 80, 120, 160, 200])
+    num_hidden = rng.choice([48, 80, 120, 160, 200])
     # 1 is where a second phase appears.
     strength = rng.uniform(0.7, 1.25)
     field = rng.choice([0.0, 0.0, 0.3, -0.3, 1.0, -1.0, 3.0, -3.0])
     if kind in _TIED:
         weight = 4 * strength / math.sqrt(num_visible * num_hidden)
         grid = largest / _GRID_STEPS
-        # Some by nearly half of the grid's step, so that all weights are rounded by as much.
+        # Some are nearly half a step off the grid, so that all of their copies are rounded alike.
         values = [
             [
                 (round(weight * factor / grid) + rng.choice([-0.49, 0.49, 0.4, 0.0])) * grid
@@ -401,13 +380,14 @@ def _tied(which: int) -> Hunted:
         rows = torch.arange(3).repeat_interleave(copies)
         std = 4 * strength / math.sqrt(copies * num_hidden)
         columns = std * torch.randn(num_hidden, 3, dtype=torch.float64, generator=generator)
-        model = of_equal_rows(rows, columns, 0.0)
+        model = from_equal_rows(rows, columns, 0.0)
         if kind == "equal columns":
             model = transposed(model)
         detail = f"3 x {copies}, weights of {std:.3f}"
     parts = [model, pair(largest)]
-    for _ in range(rng.choice([0, 0, 1, 4])):
-        parts.append(pair(rng.uniform(10, largest), rng.choice([1, 3])))
+    parts += [
+        pair(rng.uniform(10, largest), rng.choice([1, 3])) for _ in range(rng.choice([0, 0, 1, 4]))
+    ]
     if rng.random() < 0.5:
         parts.append(planted.block_diagonal(48, 30, 4, 0.8, generator=generator))
     whole = beside(parts)
@@ -415,7 +395,7 @@ def _tied(which: int) -> Hunted:
     if is_flipped:
         whole = flipped(whole)
     name = f"{kind}, {detail}, beside {largest:.1f}{', flipped' * is_flipped}"
-    return _shown(f"{which + 1}: {name}", whole, whole, generator)
+    return _with_images(f"{which + 1}: {name}", whole, whole, generator)
 
 
 def _quantised(
@@ -447,21 +427,22 @@ def _modes(which: int) -> Hunted:
         count = min(count, _FEW_MODES)
     total = rng.uniform(0.6, 3.0)
     shares = [rng.choice([1.0, 1.0, 0.2]) if which % 2 else 1.0 for _ in range(count)]
-    shown = rng.choice([1.0, 1.0, 3.0, 0.3])
+    # How many times as often as the model the images show its modes.
+    frequency = rng.choice([1.0, 1.0, 3.0, 0.3])
     make = _far_modes if kind.startswith("far") else _near_modes
     pixels, model_of = make(kind, count, rng, generator)
 
-    def shown_times(factor: float) -> Planted:
+    def with_masses_times(factor: float) -> Planted:
         """The model with the masses of its modes times a factor."""
         return model_of([factor * total * share / sum(shares) for share in shares])
 
-    model = shown_times(1.0)
-    images = model if shown == 1 else shown_times(shown)
+    model = with_masses_times(1.0)
+    source = model if frequency == 1 else with_masses_times(frequency)
     equal = "equal" if len(set(shares)) == 1 else "unequal"
     name = f"{count} {kind}, {equal} masses of together {total:.2f}, {pixels} pixels each"
-    if shown != 1:
-        name += f", shown {shown:g} times as often"
-    return _shown(f"{which + 1}: {name}", model, images, generator)
+    if frequency != 1:
+        name += f", shown {frequency:g} times as often"
+    return _with_images(f"{which + 1}: {name}", model, source, generator)
 
 
 def _far_modes(
@@ -531,12 +512,13 @@ def _two_phases(which: int) -> Hunted:
         model = ising_in_field(side, coupling, field, generator)
         name = f"Ising, {side} x {side}, {strength:g} of the critical coupling"
     else:
-        num_visible, num_hidden = (rng.choice([40, 80, 150, 250]) for _ in range(2))
+        num_visible = rng.choice([40, 80, 150, 250])
+        num_hidden = rng.choice([40, 80, 150, 250])
         weight = 4 * strength / math.sqrt(num_visible * num_hidden)
         values = torch.tensor([[weight]], dtype=torch.float64)
         model = tied(values, num_visible, num_hidden, field)
         name = f"{num_visible} x {num_hidden} equal weights, {strength:g} of the critical one"
-    return _shown(f"{which + 1}: {name}, {field:g} nats", model, model, generator)
+    return _with_images(f"{which + 1}: {name}, {field:g} nats", model, model, generator)
 
 
 def _few_images(which: int) -> Hunted:
@@ -569,27 +551,27 @@ def _few_images(which: int) -> Hunted:
         parts.append(RBM(weights, -weights.sum(1) / 2, -weights.sum(0) / 2))
     model = side_by_side(parts)
     states = all_states(7)
-    log_z = [exact_log_z(part, progress=False) for part in parts]
+    log_zs = [exact_log_z(part, progress=False) for part in parts]
     log_p = torch.stack(
-        [part.log_unnormalized(states) - one for part, one in zip(parts, log_z, strict=True)]
+        [part.log_unnormalized(states) - log_z for part, log_z in zip(parts, log_zs, strict=True)]
     )
-    usual = log_p.exp()
+    probs = log_p.exp()
     if worse:
         # Of nearly the same probability, so that the others stand out.
         best = log_p.topk(_BEST_STATES).indices
-        usual = torch.zeros_like(log_p).scatter(1, best, 1 / _BEST_STATES)
-    share_of_states = (1 - worse) * usual + worse / len(states)
-    expected = (share_of_states * log_p).sum().item()
+        probs = torch.zeros_like(log_p).scatter(1, best, 1 / _BEST_STATES)
+    with_noise = (1 - worse) * probs + worse / len(states)
+    expected = (with_noise * log_p).sum().item()
 
     def draw(count: int, share: float) -> Tensor:
         """Images of which this share is of independent random pixels."""
-        chosen = usual.multinomial(count, True, generator=generator).T
-        noise = torch.randint(len(states), chosen.shape, generator=generator)
-        of_noise = torch.rand(count, 1, generator=generator) < share
-        return states[torch.where(of_noise, noise, chosen)].flatten(1).to(torch.uint8)
+        usual = probs.multinomial(count, True, generator=generator).T
+        noise = torch.randint(len(states), usual.shape, generator=generator)
+        is_noise = torch.rand(count, 1, generator=generator) < share
+        return states[torch.where(is_noise, noise, usual)].flatten(1).to(torch.uint8)
 
     test = draw(number, worse).repeat(copies, 1)
-    truth = model.exact_log_unnormalized(test).mean().item() - sum(log_z)
+    truth = model.exact_log_unnormalized(test).mean().item() - sum(log_zs)
     train = draw(_TRAINING_IMAGES, 0.0)
     return Hunted(f"{which + 1}: {name}", model, test, train, truth, expected)
 
@@ -675,7 +657,7 @@ def _row(family: str, which: int, steps: int) -> dict[str, Any]:
     if evaluation.interrupted:
         raise KeyboardInterrupt
     average = evaluation.average
-    off = average.mean - hunted.truth
+    error = average.mean - hunted.truth
     sizes = [hunted.model.num_visible, *hunted.model.hidden_layers]
     return {
         "family": family,
@@ -683,18 +665,18 @@ def _row(family: str, which: int, steps: int) -> dict[str, Any]:
         "size": " × ".join(map(str, sizes)),
         "truth": hunted.truth,
         "value": average.mean,
-        "value_interval": _stated(average.interval),
-        "value_error": off,
-        "right": "yes" if abs(off) <= WRONG else "no",
+        "value_interval": _for_record(average.interval),
+        "value_error": error,
+        "right": "yes" if abs(error) <= WRONG else "no",
         "others": hunted.others,
-        "others_interval": _stated(average.sample_interval),
+        "others_interval": _for_record(average.sample_interval),
         "verdict": evaluation.word,
         "findings": list(evaluation.warnings),
     }
 
 
-def _stated(interval: tuple[float, float]) -> list[float] | None:
-    """An interval as a record has it; None where nothing is said."""
+def _for_record(interval: tuple[float, float]) -> list[float] | None:
+    """An interval as a record has it; None if an end is infinite."""
     return list(interval) if all(map(math.isfinite, interval)) else None
 
 
@@ -708,7 +690,9 @@ def hunted_families(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for family, members in grouped(list(rows), "family").items():
         trusted = [row for row in members if row["verdict"] == Verdict.TRUSTED]
         right = [row for row in members if row["right"] == "yes"]
-        for_others = [row for row in trusted if None not in (row["others"], row["others_interval"])]
+        with_others = [
+            row for row in trusted if None not in (row["others"], row["others_interval"])
+        ]
         counts.append(
             {
                 "family": family,
@@ -718,9 +702,9 @@ def hunted_families(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "right": len(right),
                 "right_doubted": sum(row["verdict"] != Verdict.TRUSTED for row in right),
                 "held": sum(map(holds_truth, trusted)),
-                "others_given": len(for_others),
+                "others_given": len(with_others),
                 "others_held": sum(
-                    inside(row["others_interval"], row["others"]) for row in for_others
+                    inside(row["others_interval"], row["others"]) for row in with_others
                 ),
             }
         )

@@ -64,7 +64,7 @@ class Group:
     above: Tensor
 
     def log_counts(self, inputs: Tensor) -> Tensor:
-        """ln of the weight of all states with so many units on, for inputs [S], [S, units + 1]."""
+        """ln of the weight of all states with so many units on, [S, units + 1], for inputs [S]."""
         on = torch.arange(self.units + 1).double()
         whole = torch.tensor(float(self.units)).double()
         ways = torch.lgamma(whole + 1) - torch.lgamma(on + 1) - torch.lgamma(whole - on + 1)
@@ -72,7 +72,7 @@ class Group:
 
     @property
     def logits(self) -> Tensor:
-        """Those of a pixel for each number of units that are on, [units + 1]."""
+        """Logits of a pixel for each number of units that are on, [units + 1]."""
         return self.pixel_bias + self.weight * torch.arange(self.units + 1).double()
 
 
@@ -99,28 +99,28 @@ class HuntedModel:
             up.append(group.above.expand(group.units, -1))
         weights = torch.block_diag(*below)
         above = torch.cat(up)
-        pixel_bias = self._of_each("pixel_bias", "pixels")
-        bias = self._of_each("bias", "units")
+        pixel_bias = self._repeated("pixel_bias", "pixels")
+        bias = self._repeated("bias", "units")
         if self.undirected:
             return DBM(weights, above, pixel_bias, bias, self.bias_above)
-        first = RBM(weights, pixel_bias, self._of_each("recognition", "units"))
+        first = RBM(weights, pixel_bias, self._repeated("recognition", "units"))
         second = RBM(above, bias, self.bias_above)
         return DBN([first, second] if self.top is None else [first, second, self.top])
 
     def log_prob(self, rows: Tensor) -> Tensor:
         """The exact ln p(v) of binary rows [N, D], float64 [N], in nats."""
         above = all_states(len(self.bias_above))
-        of_images = self._log_above(above)[:, None] + torch.zeros(len(rows)).double()
+        log_joint = self._log_above(above)[:, None] + torch.zeros(len(rows)).double()
         parts = rows.double().split([group.pixels for group in self.groups], 1)
         for group, part in zip(self.groups, parts, strict=True):
             table = group.log_counts(self._inputs(group, above))
-            of_counts = part.sum(1)[:, None] * group.logits
+            log_pixels = part.sum(1)[:, None] * group.logits
             if not self.undirected:
-                of_counts = of_counts - group.pixels * softplus(group.logits)
-            of_images += (table[:, None] + of_counts).logsumexp(2)
+                log_pixels = log_pixels - group.pixels * softplus(group.logits)
+            log_joint += (table[:, None] + log_pixels).logsumexp(2)
             if self.top is not None:
-                of_images -= group.units * softplus(self._inputs(group, above))[:, None]
-        return of_images.logsumexp(0) - self.log_masses(above).logsumexp(0)
+                log_joint -= group.units * softplus(self._inputs(group, above))[:, None]
+        return log_joint.logsumexp(0) - self.log_masses(above).logsumexp(0)
 
     def log_masses(self, above: Tensor) -> Tensor:
         """ln of the unnormalised probabilities of states of the units above [S, M], as [S]."""
@@ -156,7 +156,8 @@ class HuntedModel:
             return self.top.log_unnormalized(above)
         return above @ self.bias_above
 
-    def _of_each(self, name: str, times: str) -> Tensor:
+    def _repeated(self, name: str, times: str) -> Tensor:
+        """One number of each group, repeated for each of its pixels or units."""
         return torch.cat(
             [
                 torch.full((getattr(group, times),), getattr(group, name), dtype=torch.float64)
@@ -167,9 +168,9 @@ class HuntedModel:
 
 @dataclass(frozen=True)
 class _Region:
-    """A group that these units above switch on together, once in e^{depth}.
+    """A group that the units above with these numbers switch on together, once in e^{depth}.
 
-    `share` is that of the test images that lie there.
+    `share` is the share of the test images that lie there.
     """
 
     switches: tuple[int, ...]
@@ -180,10 +181,10 @@ class _Region:
 def deep_models(
     number: int, seed: int = 0
 ) -> Iterator[tuple[DBM | DBN, Tensor, Tensor | None, float]]:
-    """So many models, each with test images [200, D], training images or None, and an average.
+    """Models with their test images [200, D], training images or None, and an exact average.
 
-    The average is the exact one of ln p(v) of the test images, in nats. In a quarter of the
-    models all test images are draws of the model itself, so that there is nothing to find.
+    The average is that of ln p(v) over the test images, in nats. In a quarter of the models all
+    test images are draws of the model itself, so that there is nothing to find.
 
     Examples
     --------
@@ -283,7 +284,7 @@ def _with_top(
 def _images(
     hunted: HuntedModel, regions: list[_Region], count: int, generator: torch.Generator
 ) -> Tensor:
-    """Draws of the model itself, and of each of its regions the share that it has."""
+    """Draws of the model itself, of which each region replaces its share by draws from there."""
     width = len(hunted.bias_above)
     states = all_states(width)
     masses = hunted.log_masses(states)
@@ -293,9 +294,9 @@ def _images(
         others = [unit for each in regions if each is not region for unit in each.switches]
         inside &= ~states[:, others].any(1) if others else torch.ones_like(inside)
         shares = masses.masked_fill(~inside, -torch.inf).softmax(0)
-        of_region = int(region.share * count)
-        if of_region:
-            numbers.append(shares.multinomial(of_region, True, generator=generator))
+        num_inside = int(region.share * count)
+        if num_inside:
+            numbers.append(shares.multinomial(num_inside, True, generator=generator))
     if len(numbers) == 1:
         return hunted.draw(states[numbers[0]], generator)
     special = torch.cat(numbers[1:])

@@ -1,7 +1,8 @@
-"""How far CSL falls short with so many hidden states, kept along Gibbs chains or drawn exactly; and ones less eights for several images.
+"""Two numbers of the RAISE paper whose protocol is not stated in full.
 
-Both belong to numbers of the RAISE paper whose protocol is not stated in full: CSL in its Table 1,
-and its footnote 2.
+*CSL* in Table 1: how far it falls short, by the number of hidden states, which are kept along Gibbs
+chains or drawn exactly. *Footnote 2*: how much more probable a model finds ones than eights, on
+several sets of images.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Kept:
     counts : list of int
         For how many batches of a part CSL is asked, in increasing order.
     strides : list of int
-        Every batch is kept, or one in so many.
+        How far apart the batches are that are kept; 1 keeps every batch.
     burn_in : int or None
         Gibbs steps before the first batch. A batch is then one step of `size` chains, and otherwise
         of exact draws.
@@ -69,7 +70,7 @@ class Kept:
 def gibbs_states(
     rbm: RBM, v: Tensor, burn_in: int, count: int, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Visible and hidden states, [n, D] and [n, M], of n Gibbs chains that start at v and whose first states are left out."""
+    """The `count` states after the burn-in of n Gibbs chains from v: [n, D] and [n, M] each."""
     for step in range(burn_in + count):
         h = bernoulli(rbm.hidden_probs(v), generator)
         if step >= burn_in:
@@ -80,26 +81,30 @@ def gibbs_states(
 def running_csl(
     rbm: RBM, v: Tensor, batches: Iterable[Tensor], counts: Sequence[int], strides: Sequence[int]
 ) -> dict[str, Tensor]:
-    """ln of the mean of p(v | h) over the first batches, [N], by their count and how far apart they are, as "10 1"."""
+    """ln of the mean of p(v | h) over the first batches, [N].
+
+    The keys are the number of batches and how far apart they are: "10 1" has the first ten.
+    """
     cases = v.to(rbm.dtype)
-    found = {}
+    log_means = {}
     sums = {stride: v.new_full((len(v),), -math.inf, dtype=torch.float64) for stride in strides}
     for number, h in enumerate(batches):
-        given = log_prob_given(cases, h @ rbm.weights.T + rbm.visible_bias)
-        mean = log_mean_exp(given.double())
+        log_probs = log_prob_given(cases, h @ rbm.weights.T + rbm.visible_bias)
+        batch_mean = log_mean_exp(log_probs.double())
         for stride in strides:
-            if number % stride == 0:
-                sums[stride] = torch.logaddexp(sums[stride], mean)
-                taken = number // stride + 1
-                if taken in counts:
-                    found[f"{taken} {stride}"] = sums[stride] - math.log(taken)
-    return found
+            if number % stride:
+                continue
+            sums[stride] = torch.logaddexp(sums[stride], batch_mean)
+            count = number // stride + 1
+            if count in counts:
+                log_means[f"{count} {stride}"] = sums[stride] - math.log(count)
+    return log_means
 
 
 def csl_by_states(
     size: Profile, rbm: RBM, v: Tensor, kept_states: Kept, seed: int
 ) -> dict[str, CSLEstimate]:
-    """CSL of binary images v by count and stride, as in `running_csl`; at the papers' size its parts are kept."""
+    """CSL of binary images v, by the keys of `running_csl`; kept on disk at the papers' size."""
     run = states_run(rbm, v, kept_states, seed)
     return kept(run, size.folder if size.name == "paper" else None)
 
@@ -107,7 +112,8 @@ def csl_by_states(
 def states_run(rbm: RBM, v: Tensor, kept_states: Kept, seed: int) -> Work[dict[str, CSLEstimate]]:
     """The shards of `csl_by_states`."""
     walk = rbm, torch.empty(0, dtype=torch.float64)
-    identity = f"{identity_of('csl-by-states', *walk, rbm.device)} {kept_states} {seed} {tensors_checksum([v])}"
+    model = identity_of("csl-by-states", *walk, rbm.device)
+    identity = f"{model} {kept_states} {seed} {tensors_checksum([v])}"
 
     def task(walk: Walk, generator: torch.Generator, on_step: OnStep) -> dict[str, Tensor]:
         batches = kept_states.batches(walk[0], generator)
@@ -123,16 +129,20 @@ def states_run(rbm: RBM, v: Tensor, kept_states: Kept, seed: int) -> Work[dict[s
 def chain_rows(
     size: Profile, entry: Entry, chains: Kept, ais: float, seed: int
 ) -> list[dict[str, Any]]:
-    """Rows of `csl-kept-states`: CSL from so many states of Gibbs chains, all of them or one in so many, beside AIS's average."""
+    """Rows of `csl-kept-states`: CSL from states of Gibbs chains beside AIS's average.
+
+    The columns `csl` take states at the first of the two strides of `chains`, and the columns
+    `thinned` at the second.
+    """
     every, some = chains.strides
-    found = csl_by_states(size, entry.model, entry.v, chains, seed)
-    averages = {key: csl_with_error(entry, estimate) for key, estimate in found.items()}
+    estimates = csl_by_states(size, entry.model, entry.v, chains, seed)
+    averages = {key: csl_with_error(entry, estimate) for key, estimate in estimates.items()}
     rows = []
     for count in chains.counts:
-        # chains that walk so far have not always as many states some steps apart
-        few = averages.get(f"{count} {some}", {"csl": None, "csl_error": None})
+        # The longest chains are not long enough for as many states some steps apart.
+        thinned = averages.get(f"{count} {some}", {"csl": None, "csl_error": None})
         row = {"csl_states": count * chains.size * chains.parts} | averages[f"{count} {every}"]
-        row |= {"thinned": few["csl"], "thinned_error": few["csl_error"], "ais": ais}
+        row |= {"thinned": thinned["csl"], "thinned_error": thinned["csl_error"], "ais": ais}
         rows.append(row)
     return rows
 
@@ -142,9 +152,9 @@ def start_rows(
 ) -> list[dict[str, Any]]:
     """Rows of `csl-starts`: CSL of a model from Gibbs chains that start in three ways.
 
-    Each part has so many chains and a generator of its own, and its first states are left out;
-    `counts` says after how many states of each chain CSL is asked. A nearly blank page has fewer
-    pixels on than any training image.
+    Each part has `chains` chains and a generator of its own. CSL is computed after each of the
+    `counts` of states of a chain, without those of the burn-in. `blank_share` is the share of
+    nearly blank pages among the visible states, with fewer pixels on than any training image.
     """
     rbm = entry.model
     train = entry.images.train
@@ -170,9 +180,9 @@ def start_rows(
             shares: list[float] = []
             states = gibbs_states(rbm, v, burn_in, counts[-1], generator)
             hidden = _counting_blank(states, fewest, shares)
-            found = running_csl(rbm, entry.v, hidden, counts, [1])
+            log_means_of_part = running_csl(rbm, entry.v, hidden, counts, [1])
             for count in counts:
-                log_means[count].append(found[f"{count} 1"])
+                log_means[count].append(log_means_of_part[f"{count} 1"])
             blank_shares.append(torch.tensor(shares, dtype=torch.float64))
         share = torch.stack(blank_shares).mean(0)
         for count in counts:
@@ -186,7 +196,7 @@ def start_rows(
 def _counting_blank(
     states: Iterable[tuple[Tensor, Tensor]], fewest: Tensor, shares: list[float]
 ) -> Iterator[Tensor]:
-    """The hidden ones of these states; the share of chains with fewer pixels on is appended for each."""
+    """The hidden states; appends for each the share of chains with fewer pixels on."""
     for v, h in states:
         shares.append((v.sum(1) < fewest).double().mean().item())
         yield h
@@ -195,16 +205,19 @@ def _counting_blank(
 def exact_rows(
     size: Profile, models: Mapping[str, Model], num_images: int, draws: Kept, seed: int
 ) -> list[dict[str, Any]]:
-    """Rows of `csl-exact-draws`: how far CSL falls short with so many independent draws from a small model, on the first test images."""
+    """Rows of `csl-exact-draws`: how far CSL falls short with independent draws of hidden states.
+
+    The models are small enough for exact draws; the images are the first of the test set.
+    """
     v = size.images().test[:num_images]
     names = {model_id: name for name, model_id in TABLES[size.name]["raise-table-1"].models.items()}
     rows = []
     for model_id, rbm in models.items():
         assert isinstance(rbm, RBM)
         exact = average(rbm.log_unnormalized, v, rbm.dtype) - exact_log_z(rbm)
-        found = csl_by_states(size, rbm, v, draws, seed)
+        estimates = csl_by_states(size, rbm, v, draws, seed)
         for count in draws.counts:
-            short = exact - found[f"{count} 1"].log_means.mean(0)
+            short = exact - estimates[f"{count} 1"].log_means.mean(0)
             row = {"model": names[model_id], "csl_states": count * draws.size}
             row |= {"short": short.mean().item(), "spread": short.std().item()}
             rows.append(row)
@@ -212,25 +225,27 @@ def exact_rows(
 
 
 def digit_rows(rbm: RBM, images: BinaryImages, draws: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of `one-minus-eight`: mean ln p* of the ones less that of the eights, by set of images, as they are given and binarised anew.
+    """Rows of `one-minus-eight`: mean ln p* of the ones less that of the eights.
 
-    The error is what another binarisation changes. The error of choice counts the images as chosen
-    from others; in averages over all of a set they are not.
+    There is a row for each set of images as it is given, and one for it binarised anew. The error
+    is what another binarisation changes. The error of choice counts the images as chosen from
+    others, which they are not in averages over the whole set.
     """
     rows = []
     for number, (split, name) in enumerate({"train": "training", "test": "test"}.items()):
-        labels, grey = (getattr(images.grey, f"{split}{end}") for end in ("_labels", ""))
+        labels = getattr(images.grey, f"{split}_labels")
+        grey = getattr(images.grey, split)
         anew = (binarize(grey, seed + 20 * draw + number) for draw in range(draws))
         for how, binary in (("as given", [getattr(images, split)]), ("anew", anew)):
-            found = [_ones_less_eights(rbm, v, labels) for v in binary]
-            values = torch.tensor([value for value, _ in found], dtype=torch.float64)
-            row = {"model": f"{name} images, {how}", "draws": len(found)}
+            differences = [_ones_less_eights(rbm, v, labels) for v in binary]
+            values = torch.tensor([value for value, _ in differences], dtype=torch.float64)
+            row = {"model": f"{name} images, {how}", "draws": len(differences)}
             row |= {
                 "one_minus_eight": values.mean().item(),
-                "one_minus_eight_error": values.std().item() if len(found) > 1 else None,
+                "one_minus_eight_error": values.std().item() if len(differences) > 1 else None,
                 "lowest": values.min().item(),
                 "highest": values.max().item(),
-                "choice_error": found[0][1],
+                "choice_error": differences[0][1],
             }
             rows.append(row)
     return rows
@@ -238,6 +253,9 @@ def digit_rows(rbm: RBM, images: BinaryImages, draws: int, seed: int) -> list[di
 
 def _ones_less_eights(rbm: RBM, v: Tensor, labels: Tensor) -> tuple[float, float]:
     """The difference of the two means of ln p*, and its error of choice."""
-    both = [by_blocks(rbm.log_unnormalized, v[labels == digit], rbm.dtype) for digit in (1, 8)]
-    error = math.hypot(*(log_p.std().item() / len(log_p) ** 0.5 for log_p in both))
-    return (both[0].mean() - both[1].mean()).item(), error
+    ones = by_blocks(rbm.log_unnormalized, v[labels == 1], rbm.dtype)
+    eights = by_blocks(rbm.log_unnormalized, v[labels == 8], rbm.dtype)
+    error = math.hypot(
+        ones.std().item() / len(ones) ** 0.5, eights.std().item() / len(eights) ** 0.5
+    )
+    return (ones.mean() - eights.mean()).item(), error

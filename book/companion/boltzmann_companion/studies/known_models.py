@@ -1,5 +1,6 @@
-"""Models with a known ln Z, on which estimators are compared: planted, trained and small enough to enumerate, and one from a paper.
+"""Models with a known ln Z, on which estimators are compared.
 
+Some are planted, some are trained and small enough to enumerate, and one is from a paper.
 Each comes with the base rates from which chains start, as a user would have them: from exact draws
 or from training images. If a mode is planted, the draws do not show it.
 
@@ -112,25 +113,26 @@ def _small_models(size: Profile) -> list[KnownModel]:
 
 
 def _large_models(size: Profile) -> list[KnownModel]:
-    # It reads the published numbers when it is imported, which only a clone or an installation has.
+    # `same_recipe` reads the published numbers as it is imported, and the small models work
+    # without them.
     from boltzmann_companion.studies.same_recipe import longest_log_z
 
     folder = storage.companion_folder() / "data" / "planted"
-    found = []
+    models = []
     for name in _PLANTED:
         rbm, log_z, draws, _ = read_planted(folder / f"{name}.npz")
-        found.append(KnownModel(name, "planted", rbm, log_z, _base_rates(draws)))
+        models.append(KnownModel(name, "planted", rbm, log_z, _base_rates(draws)))
     rbm, log_z, draws, _ = read_planted(folder / f"{_HIDDEN_MODE}.npz")
-    shown = draws[~in_hidden_mode(rbm, draws)]
-    found.append(KnownModel(_HIDDEN_MODE, "hidden mode", rbm, log_z, _base_rates(shown)))
+    outside = draws[~in_hidden_mode(rbm, draws)]
+    models.append(KnownModel(_HIDDEN_MODE, "hidden mode", rbm, log_z, _base_rates(outside)))
     images = size.images()
-    found += [_enumerated(name, size, images) for name in _ENUMERATED]
-    own = load_mnist_2008().base_rate_bias()
+    models += [_enumerated(name, size, images) for name in _ENUMERATED]
+    base_rates = load_mnist_2008().base_rate_bias()
     name = "CD25(500), the authors'"
     rbm = load_authors_rbm(size.dtype)
     log_z, error = longest_log_z()
-    found.append(KnownModel(name, "published", rbm, log_z, own, error))
-    return found
+    models.append(KnownModel(name, "published", rbm, log_z, base_rates, error))
+    return models
 
 
 def _planted_model(name: str, model: Planted) -> KnownModel:
@@ -153,9 +155,9 @@ def _enumerated(name: str, size: Profile, images: BinaryImages) -> KnownModel:
 
 
 def in_hidden_mode(rbm: RBM, draws: Tensor) -> Tensor:
-    """Which draws of a model from `planted.hidden_mode` with one new unit are in the planted mode, as bool [n].
+    """Which draws of a model from `planted.hidden_mode` are in the planted mode, bool [n].
 
-    They are those for which the last hidden unit is more probably on than off.
+    The model has one new unit, the last hidden one. It is more probably on than off in the mode.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What learned inference loses, as rows, and networks that are trained for models which no longer change."""
+"""What learned inference loses, and networks that are trained for a model that stays as it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 def gap_rows(traces: Mapping[str, MeanFieldTrace], log_evidence: Tensor) -> list[Row]:
-    """What each start of mean field loses of ln p(v) [N], split by the best bound that any of them reaches."""
+    """What each start of mean field loses of ln p(v) [N], split by the best bound of all starts."""
     best = torch.stack([trace.lower_bound for trace in traces.values()]).amax(0)
     return [
         {
@@ -45,12 +45,12 @@ def no_opinion(num_visible: int, num_hidden: int) -> RecognitionWeights:
 
 
 class Assessment(NamedTuple):
-    """Averages over visible vectors, in nats: ln p(v), the bound, KL(q || p), which is the gap, and KL(p || q)."""
+    """Averages over visible vectors, in nats."""
 
-    log_prob: float
+    log_prob: float  # ln p(v)
     bound: float
-    gap: float
-    reverse: float
+    gap: float  # KL(q || p)
+    reverse: float  # KL(p || q)
 
 
 def assess(model: SigmoidBeliefNet, q: RecognitionWeights, v: Tensor) -> Assessment:
@@ -68,10 +68,10 @@ def assess(model: SigmoidBeliefNet, q: RecognitionWeights, v: Tensor) -> Assessm
 
 
 def epoch_row(model: SigmoidBeliefNet, q: RecognitionWeights, v: Tensor, dreams: Tensor) -> Row:
-    """A network beside the exact posterior at images [N, D], and its reverse divergence at dreams [S, D]."""
+    """A network beside the exact posterior at images [N, D] and at dreams [S, D]."""
     log_prob, bound, gap, _ = assess(model, q, v)
-    dreamt = assess(model, q, dreams).reverse
-    return {"log_prob": log_prob, "bound": bound, "gap": gap, "dreamt": dreamt}
+    reverse = assess(model, q, dreams).reverse
+    return {"log_prob": log_prob, "bound": bound, "gap": gap, "dreamt": reverse}
 
 
 def _log_q_table(logits: Tensor) -> Tensor:
@@ -93,15 +93,15 @@ def trained_by_bound(model: SigmoidBeliefNet, v: Tensor) -> RecognitionWeights:
     return RecognitionWeights(*(leaf.detach() for leaf in leaves))
 
 
-def directed_row(errors: Tensor, of_rbm: Tensor) -> Row:
-    """Errors of ln p(v) from one and from ten chains, [chains, N] for N images, and those [M] of an RBM."""
+def directed_row(errors: Tensor, rbm_errors: Tensor) -> Row:
+    """Errors of ln p(v) from single chains [10, N], from all ten together, and for an RBM [M]."""
     num_chains, num_images = errors.shape
-    of_all = log_mean_exp(errors, 0)
+    from_ten = log_mean_exp(errors, 0)
     return {
         "one": errors.mean(),
         "one_error": (errors.var(0) / num_chains).sum().sqrt() / num_images,
-        "ten": of_all.mean(),
-        "above": (of_all > 0).sum() * 100 / num_images,
-        "rbm": of_rbm.mean(),
-        "rbm_error": of_rbm.std() / math.sqrt(len(of_rbm)),
+        "ten": from_ten.mean(),
+        "above": (from_ten > 0).sum() * 100 / num_images,
+        "rbm": rbm_errors.mean(),
+        "rbm_error": rbm_errors.std() / math.sqrt(len(rbm_errors)),
     }

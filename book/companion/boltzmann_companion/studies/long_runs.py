@@ -64,21 +64,23 @@ class LongRun:
     weights: int
 
     def progress(self, folder: Path) -> tuple[int, int, float]:
-        """How many shards are in the folder, how many there are, and the core hours that the others take, about."""
-        steps = {"done": 0, "timed": 0, "left": 0}
+        """Shards in the folder, shards in all, and the core hours that the others take, about."""
+        num_stored = 0
+        steps_left = 0
+        timed_steps = 0
         seconds = 0.0
         files = part_files(self.run, folder)
         for part, file in zip(self.run.parts, files, strict=True):
             if not file.is_file():
-                steps["left"] += part.steps
+                steps_left += part.steps
                 continue
-            steps["done"] += 1
-            took = part_seconds(file)
-            if took is not None:
-                steps["timed"] += part.steps
-                seconds += took
-        each = seconds / steps["timed"] if seconds else _SECONDS * self.weights
-        return steps["done"], len(files), each * steps["left"] / 3_600
+            num_stored += 1
+            part_took = part_seconds(file)
+            if part_took is not None:
+                timed_steps += part.steps
+                seconds += part_took
+        seconds_per_step = seconds / timed_steps if seconds else _SECONDS * self.weights
+        return num_stored, len(files), seconds_per_step * steps_left / 3_600
 
 
 def long_runs(size: Profile, seed: int = 2008) -> Iterator[LongRun]:
@@ -96,15 +98,15 @@ def long_runs(size: Profile, seed: int = 2008) -> Iterator[LongRun]:
     InputError
         If a model or a data set is missing, or there is no such device.
     """
-    yield from _of_table(size, "raise-table-1", _RBMS, "base rates", seed)
+    yield from _brackets(size, "raise-table-1", _RBMS, "base rates", seed)
     for name in _RBMS:
         rbm, v, number = _model_and_images(size, "raise-table-1", name, seed)
         assert isinstance(rbm, RBM)
         run = long_csl_run(size, rbm, v, number, seed)
         yield LongRun(f"{name}: CSL", run, rbm.weights.numel())
-    yield from _of_table(size, "raise-table-2", _DEEP, "base rates", seed)
-    yield from _of_table(size, "raise-table-1", _RBMS, "uniform", seed)
-    yield from _of_table(size, "raise-table-2", _DEEP, "uniform", seed)
+    yield from _brackets(size, "raise-table-2", _DEEP, "base rates", seed)
+    yield from _brackets(size, "raise-table-1", _RBMS, "uniform", seed)
+    yield from _brackets(size, "raise-table-2", _DEEP, "uniform", seed)
 
 
 def _model_and_images(
@@ -118,10 +120,10 @@ def _model_and_images(
     return size.model(model_id), test[table.chosen(number, len(test), seed)], number
 
 
-def _of_table(
+def _brackets(
     size: Profile, record: str, names: Sequence[str], start: str, seed: int
 ) -> Iterator[LongRun]:
-    """RAISE before AIS, since RAISE is what is judged."""
+    """RAISE before AIS for each row of a table, since RAISE is what is judged."""
     table = TABLES[size.name][record]
     for name in names:
         model, v, number = _model_and_images(size, record, name, seed)
@@ -130,33 +132,36 @@ def _of_table(
         most = table.steps[-1]
         stream = seed + table.stream(number, start, most)
         weights = sum(t.numel() for t in model.tensors().values() if t.ndim > 1)
-        for estimator, run in zip(
-            ("RAISE", "AIS"), bracket_runs(size, table, path, v, most, stream), strict=True
-        ):
-            yield LongRun(f"{name}, {start}: {estimator}", run, weights)
+        below, above = bracket_runs(size, table, path, v, most, stream)
+        yield LongRun(f"{name}, {start}: RAISE", below, weights)
+        yield LongRun(f"{name}, {start}: AIS", above, weights)
 
 
 def progress_table(runs: Iterable[LongRun], folder: Path) -> str:
     """A line for each run: its shards, done and all, and the core hours left."""
-    rows = {one.name: one.progress(folder) for one in runs}
-    done, count, hours = map(sum, zip(*rows.values(), strict=True))
-    rows["in all"] = done, count, hours
+    rows = {run.name: run.progress(folder) for run in runs}
+    stored, count, hours = map(sum, zip(*rows.values(), strict=True))
+    rows["in all"] = stored, count, hours
     lines = [f"{'run':36} {'shards':>11} {'core hours left':>16}"]
-    for name, (stored, of, left) in rows.items():
-        lines.append(f"{name:36} {f'{stored} / {of}':>11} {left:16.1f}")
+    for name, (stored, count, hours) in rows.items():
+        shards = f"{stored} / {count}"
+        lines.append(f"{name:36} {shards:>11} {hours:16.1f}")
     return "\n".join(lines)
 
 
 def pack_shards(runs: Iterable[LongRun], folder: Path, archives: Path) -> Path | None:
-    """Pack the shards of these runs that no archive holds yet, as a new one beside the others; None if there are none.
+    """Pack the shards of these runs that no archive holds yet into a new archive.
 
-    An archive is never packed anew, since the repository's history would hold it whole once more.
+    Returns its path, or None if there are no such shards. An archive is never packed anew, since
+    the repository's history would hold it whole once more.
     """
     packed: set[str] = set()
     for archive in archives.glob("*.tar.xz"):
         with tarfile.open(archive) as file:
             packed |= {Path(name).name for name in file.getnames()}
-    stored = (file for one in runs for file in part_files(one.run, folder) if file.is_file())
+    stored = (
+        file for long_run in runs for file in part_files(long_run.run, folder) if file.is_file()
+    )
     new = sorted({file for file in stored if file.name not in packed})
     if not new:
         return None
@@ -172,6 +177,9 @@ def pack_shards(runs: Iterable[LongRun], folder: Path, archives: Path) -> Path |
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Without the owner and the time, so that the same shards make the same archive."""
-    member.uid = member.gid = member.mtime = 0
-    member.uname = member.gname = ""
+    member.uid = 0
+    member.gid = 0
+    member.uname = ""
+    member.gname = ""
+    member.mtime = 0
     return member

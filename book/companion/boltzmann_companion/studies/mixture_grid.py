@@ -1,6 +1,7 @@
-"""Mixtures of Bernoullis from every start with every smoothing: what the start brings and what the smoothing brings, each alone.
+"""Mixtures of Bernoullis from every start with every smoothing.
 
-Each training is kept in a small file, and computed once.
+The grid shows what the start changes and what the smoothing changes, each alone. Each training is
+kept in a small file, and computed once.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from paperlib.datasets import BinaryImages
 from paperlib.kernels import DRAWS
 from paperlib.learning import MixtureEM, train_mixture
 
-#: Where EM starts, and its smoothing: that of the mixtures of chapter 6 that start at images, and that of those from noise.
+#: Where EM starts.
 STARTS = ("images", "noise")
+#: Its smoothing: that of the mixtures of chapter 6 that start at images, and of those from noise.
 SMOOTHINGS = (0.1, 2.0)
 # The smaller of the two limits of EM's steps in chapter 6.
 _MAX_STEPS = 60
@@ -48,15 +50,16 @@ def grid_rows(
     """
     for components, start, smoothing in product(seeds, STARTS, SMOOTHINGS):
         recipe = MixtureEM(components, smoothing, _MAX_STEPS, start=start)
-        found = []
+        trainings = []
         for seed in range(seeds[components]):
             identity = ["mixture", images.grey.checksum, asdict(recipe), seed, str(dtype), DRAWS]
             train = partial(_trained, images, recipe, seed, dtype)
-            found.append(remembered(folder, identity, train))
-        test = [run["test"] for run in found]
+            trainings.append(remembered(folder, identity, train))
+        test = [training["test"] for training in trainings]
         row = {"model": f"MoB({components})", "start": start, "smoothing": smoothing}
-        row |= {key: fmean(run[key] for run in found) for key in ("test", "train", "used")}
-        yield row | {"seeds": len(found), "lowest": min(test), "highest": max(test)}
+        for key in ("test", "train", "used"):
+            row[key] = fmean(training[key] for training in trainings)
+        yield row | {"seeds": len(trainings), "lowest": min(test), "highest": max(test)}
 
 
 def _trained(
@@ -67,5 +70,5 @@ def _trained(
     total = len(images.train) + recipe.smoothing * recipe.num_components
     explained = mixture.log_mixing_weights.double().exp() * total - recipe.smoothing
     used = int((explained >= _FEWEST_IMAGES).sum())
-    found = averages(mixture.log_prob, images, dtype)
-    return {**found, "used": used, "steps": len(objectives)}
+    row = averages(mixture.log_prob, images, dtype)
+    return {**row, "used": used, "steps": len(objectives)}

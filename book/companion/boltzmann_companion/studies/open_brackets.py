@@ -1,4 +1,4 @@
-"""The models of the RAISE paper's tables, evaluated by parallel tempering: which end of a bracket was right.
+"""Which end of a bracket was right: the models of the RAISE paper's tables by parallel tempering.
 
 AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in their estimates of Z.
 With ln Z from parallel tempering, the same average gives a third number, whose error has no
@@ -42,9 +42,9 @@ _FATES = {
     BracketVerdict.CROSSED: "wrong",
     BracketVerdict.CANNOT_TELL: "undecided",
 }
-# From chapter 10: draws for each ln p*(v), and their first seed.
+# From chapter 10: draws for each ln p*(v), and what they add to the chapter's seed.
 _DRAWS = 500
-_OF_DRAWS = 30
+_DRAWS_STREAM = 30
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,13 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
     """
     for table in tables:
         if table not in TABLES[size.name]:
-            known = ", ".join(TABLES[size.name])
-            raise InputError(f"tables: expected names among {known}, got {table!r}")
+            names = ", ".join(TABLES[size.name])
+            raise InputError(f"tables: expected names among {names}, got {table!r}")
         record = load_result(table, size.name)
-        models = TABLES[size.name][table].models
         if record is None:
             continue
         rows = {row["model"]: row for row in record["rows"]}
-        for number, (name, model_id) in enumerate(models.items()):
+        for number, (name, model_id) in enumerate(TABLES[size.name][table].models.items()):
             if name not in rows:
                 continue
             model = size.model(model_id)
@@ -116,17 +115,18 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
             if isinstance(model, RBM):
                 mean_log_p = average(model.log_unnormalized, images.test, model.dtype)
             else:
-                log_p = size.log_unnormalized(model, images.test, _DRAWS, seed + _OF_DRAWS + number)
+                first_seed = seed + _DRAWS_STREAM + number
+                log_p = size.log_unnormalized(model, images.test, _DRAWS, first_seed)
                 mean_log_p = log_p.double().mean().item()
             yield OpenBracket(name, model_id, model, path, mean_log_p, rows[name])
 
 
-def bracket_row(found: OpenBracket, run: Mapping[str, Any]) -> dict[str, Any]:
+def bracket_row(bracket: OpenBracket, run: Mapping[str, Any]) -> dict[str, Any]:
     """What a run of parallel tempering says about a model's bracket.
 
     Parameters
     ----------
-    found : OpenBracket
+    bracket : OpenBracket
         The model.
     run : mapping
         From `boltzmann_companion.studies.tempering_runs.timed_run`, with parallel tempering.
@@ -134,24 +134,24 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        A row for the record `tempering-brackets`. What it says of the two ends is found when it is
-        read, by `with_readings`.
+        A row for the record `tempering-brackets`. `with_readings` adds what it says of the two ends
+        when it is read.
     """
     low, high = run["interval"]
-    by_tempering = found.mean_log_p - run["log_z"]
-    ais = found.row["base_rate_ais"]
-    below = found.row["base_rate_raise"]
+    tempering = bracket.mean_log_p - run["log_z"]
+    above = bracket.row["base_rate_ais"]
+    below = bracket.row["base_rate_raise"]
     return {
-        "model": found.name,
+        "model": bracket.name,
         "log_z": run["log_z"],
         "interval": [low, high],
-        "ais_log_z": found.mean_log_p - ais,
-        "exact": found.row["exact"],
-        "ladder": by_tempering,
-        "ais": ais,
+        "ais_log_z": bracket.mean_log_p - above,
+        "exact": bracket.row["exact"],
+        "ladder": tempering,
+        "ais": above,
         "raise": below,
-        "ais_off": ais - by_tempering,
-        "raise_off": below - by_tempering,
+        "ais_off": above - tempering,
+        "raise_off": below - tempering,
         "chain_steps": run["chain_steps"],
         "round_trips": run["round_trips"],
         "rungs": run["rungs"],
@@ -169,7 +169,7 @@ def bracket_reading(
     Parameters
     ----------
     row : mapping
-        A row of `tempering-brackets`. With a warning, it decides nothing.
+        A row of `tempering-brackets`. A run with a warning decides nothing.
     ends : mapping
         The row of the same model in `raise-table-1` or `raise-table-2`, whose errors from the base
         rates count as well.
@@ -185,41 +185,43 @@ def bracket_reading(
     >>> bracket_reading(row, ends, 100), bracket_reading(row | {"raise_off": -0.9}, ends, 100)
     ('AIS wrong, RAISE right', 'AIS wrong, RAISE undecided')
     """
-    low, high = row["interval"]
-    of_tempering = Uncertain(0.0, (high - low) / 2 / student_quantile(0.95, math.inf))
-    of_ais, of_raise = (ends[f"base_rate_{method}_error"] for method in ("ais", "raise"))
-    ais_off = Uncertain(row["ais_off"], of_ais, effective_chains(of_ais) - 1) + of_tempering
-    raise_off = Uncertain(row["raise_off"], of_raise, images - 1.0) + of_tempering
-    said = {
-        "AIS": bracket_verdict(ais_off, of_ais, tolerance),
-        "RAISE": bracket_verdict(raise_off, tolerance=tolerance),
-    }
     if row["warnings"] != "none":
-        said = dict.fromkeys(said, BracketVerdict.CANNOT_TELL)
-    fates = {name: _FATES[verdict] for name, verdict in said.items()}
-    if len(set(fates.values())) == 1:
-        return f"both {fates['AIS']}"
-    return ", ".join(f"{name} {fate}" for name, fate in fates.items())
+        return f"both {_FATES[BracketVerdict.CANNOT_TELL]}"
+    low, high = row["interval"]
+    tempering = Uncertain(0.0, (high - low) / 2 / student_quantile(0.95, math.inf))
+    ais_error = ends["base_rate_ais_error"]
+    raise_error = ends["base_rate_raise_error"]
+    above = Uncertain(row["ais_off"], ais_error, effective_chains(ais_error) - 1) + tempering
+    below = Uncertain(row["raise_off"], raise_error, images - 1.0) + tempering
+    ais_fate = _FATES[bracket_verdict(above, ais_error, tolerance)]
+    raise_fate = _FATES[bracket_verdict(below, tolerance=tolerance)]
+    if ais_fate == raise_fate:
+        return f"both {ais_fate}"
+    return f"AIS {ais_fate}, RAISE {raise_fate}"
 
 
 def readings(
     rows: Sequence[Mapping[str, Any]], profile: str, tolerance: float = 1.0
 ) -> dict[str, str]:
-    """`bracket_reading` of each row of `tempering-brackets`, by model, with the tables' records of the same profile."""
-    found = {}
+    """`bracket_reading` of each row of `tempering-brackets`, by model.
+
+    The ends are those of the two tables' records in the same profile.
+    """
+    by_model = {}
     for name, table in TABLES[profile].items():
         record = load_result(name, profile)
-        ends = {} if record is None else {row["model"]: row for row in record["rows"]}
-        found |= {
-            row["model"]: bracket_reading(row, ends[row["model"]], table.images, tolerance)
-            for row in rows
-            if row["model"] in ends
-        }
-    return found
+        if record is None:
+            continue
+        ends = {row["model"]: row for row in record["rows"]}
+        for row in rows:
+            model = row["model"]
+            if model in ends:
+                by_model[model] = bracket_reading(row, ends[model], table.images, tolerance)
+    return by_model
 
 
 def with_readings(record: Record, tolerance: float = 1.0) -> Record:
-    """The record `tempering-brackets` with what it says of the ends of each bracket, as `with_verdicts` has it of gaps."""
-    said = readings(record["rows"], record["profile"], tolerance)
-    rows = [row | {"reading": said[row["model"]]} for row in record["rows"]]
+    """The record `tempering-brackets` with `bracket_reading` of each row."""
+    by_model = readings(record["rows"], record["profile"], tolerance)
+    rows = [row | {"reading": by_model[row["model"]]} for row in record["rows"]]
     return with_columns(record, rows)

@@ -1,10 +1,10 @@
-"""ln Z of an RBM from the distributions of pairs of units: the Bethe approximation, and the tree-reweighted upper bound.
+"""ln Z of an RBM from distributions of pairs of units: the Bethe approximation, and an upper bound.
 
 Both keep the mean of each unit and the joint distribution of each pair of connected units. With
 mutual informations I_ij of the pairs,
 
-    F = b' m_v + a' m_h + sum_ij W_ij p(v_i = 1, h_j = 1) + sum of entropies of single units - rho
-    sum_ij I_ij.
+    F = b' m_v + a' m_h + sum_ij W_ij p(v_i = 1, h_j = 1)
+        + sum of entropies of single units - rho sum_ij I_ij.
 
 rho = 1 gives the Bethe free energy (Yedidia, Freeman & Weiss 2005), and rho = (D + M - 1) / (D M)
 the tree-reweighted one (Wainwright, Jaakkola & Willsky 2005). For given means, the best joint
@@ -73,7 +73,10 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class _PairFreeEnergy:
-    """F at given means, in nats, and its first and second derivatives there; of pairs, the first has D numbers and the second M."""
+    """F at some means, in nats, and its first and second derivatives there.
+
+    In pairs of tensors, the first has D numbers and the second M.
+    """
 
     logits: tuple[Tensor, Tensor]  # of the means
     value: float
@@ -98,19 +101,34 @@ class _PairFreeEnergy:
         The larger layer is eliminated, since the second derivatives of F by two different units of
         a layer are zero.
         """
-        hidden_first = len(self.gradients[0]) < len(self.gradients[1])
-        order = slice(None, None, -1 if hidden_first else 1)
-        (by_large, by_small) = self.gradients[order]
-        (large, small) = self.curvatures[order]
-        cross = self.cross.T if hidden_first else self.cross
-        scaled = cross / large[:, None]
-        matrix = small.diag() - cross.T @ scaled
-        move = torch.linalg.solve(matrix, by_small + scaled.T @ by_large)
-        return ((by_large + cross @ move) / large, move)[order]
+        visible_gradient, hidden_gradient = self.gradients
+        visible_curvature, hidden_curvature = self.curvatures
+        if len(hidden_gradient) <= len(visible_gradient):
+            return _newton(
+                visible_gradient, hidden_gradient, visible_curvature, hidden_curvature, self.cross
+            )
+        hidden_step, visible_step = _newton(
+            hidden_gradient, visible_gradient, hidden_curvature, visible_curvature, self.cross.T
+        )
+        return visible_step, hidden_step
+
+
+def _newton(
+    large_gradient: Tensor,
+    small_gradient: Tensor,
+    large_curvature: Tensor,
+    small_curvature: Tensor,
+    cross: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The steps of a larger layer, which is eliminated, and of a smaller one."""
+    scaled = cross / large_curvature[:, None]
+    matrix = small_curvature.diag() - cross.T @ scaled
+    small_step = torch.linalg.solve(matrix, small_gradient + scaled.T @ large_gradient)
+    return (large_gradient + cross @ small_step) / large_curvature, small_step
 
 
 class _PairModel:
-    """An RBM in float64 as pairs of units, with the mutual information of each pair counted `rho` times.
+    """An RBM in float64 as pairs of units, the mutual information of each counted `rho` times.
 
     Pairs with negative weight are written with the hidden unit replaced by its negation, so that
     all weights are positive and all odds ratios at least 1. Cells of a pair's table are computed by
@@ -129,13 +147,14 @@ class _PairModel:
     def at(
         self, visible_logits: Tensor, hidden_logits: Tensor, temperature: float = 1.0
     ) -> _PairFreeEnergy:
-        """F at means with these logits, [D] and [M], with all entropies and informations multiplied by `temperature`."""
-        # Clamped, since products of two means must not be zero.
-        # Farther from 0, means are not told from 0 and 1.
-        visible_logits, hidden_logits = (
-            logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
-            for logits in (visible_logits, hidden_logits)
-        )
+        """F at means with these logits, [D] and [M].
+
+        All entropies and informations are multiplied by `temperature`.
+        """
+        # Products of two means must not be zero. Beyond these logits, means in float64 cannot be
+        # told from 0 and 1.
+        visible_logits = visible_logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
+        hidden_logits = hidden_logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
         rho = temperature * self._rho
         log_odds = self._log_odds / temperature
         x = torch.sigmoid(visible_logits)[:, None]
@@ -220,7 +239,7 @@ def bethe_log_z(
     Parameters
     ----------
     rbm, max_iterations
-        As in `tap_log_z`; the first messages are made from the starts, and the updates are of
+        As in `tap_log_z`. The first messages are made from its starts, and an iteration updates all
         messages.
     tolerance : float
         Converged when no message would change by more than this in one update without damping, in
@@ -265,9 +284,10 @@ def bethe_log_z(
         return messages(logits_of_hidden(to_hidden)[:, None] - to_hidden)
 
     def evaluate(to_hidden: Tensor, to_visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        logits = logits_of_visible(to_visible), logits_of_hidden(to_hidden)
-        values = [pairs.at(*both).value for both in zip(*logits, strict=True)]
-        return weights.new_tensor(values), torch.sigmoid(logits[0]), torch.sigmoid(logits[1])
+        visible = logits_of_visible(to_visible)
+        hidden = logits_of_hidden(to_hidden)
+        values = [pairs.at(v, h).value for v, h in zip(visible, hidden, strict=True)]
+        return weights.new_tensor(values), torch.sigmoid(visible), torch.sigmoid(hidden)
 
     # Messages to visible units as if the hidden ones had these means regardless of the visible
     # ones.
@@ -289,7 +309,9 @@ def bethe_log_z(
 def tree_reweighted_log_z(
     rbm: RBM, *, max_iterations: int = 100, tolerance: float = 0.01
 ) -> LogZApproximation:
-    """A proven upper bound on ln Z: the tree-reweighted free energy, with uniformly random spanning trees.
+    """A proven upper bound on ln Z: the tree-reweighted free energy.
+
+    Its spanning trees are uniformly random.
 
     Parameters
     ----------
@@ -343,60 +365,69 @@ def tree_reweighted_log_z(
     pairs = _PairModel(model, rho)
     temperature = max(1.0, model.weights.abs().max().item() / rho / _FIRST_LOG_ODDS)
     biases = model.visible_bias / temperature, model.hidden_bias / temperature
-    here = found = pairs.at(*biases, temperature)
-    best = torch.inf
+    point = pairs.at(*biases, temperature)
+    best_point = point
+    bound = torch.inf
     converged = False
-    iterations = steps_here = 0
+    iterations = 0
+    steps_at_temperature = 0
     while True:
-        gap = here.gap
+        gap = point.gap
         # Entropies are not negative, so the bound is also valid when they are enlarged.
-        if here.value + gap < best:
-            best = here.value + gap
-            found = here
+        if point.value + gap < bound:
+            bound = point.value + gap
+            best_point = point
         converged = temperature == 1 and gap <= tolerance
         if converged or iterations == limit:
             break
-        moved = None
-        if temperature == 1 or (gap > temperature and steps_here < _STEPS_PER_TEMPERATURE):
-            moved = _newton_step(pairs, here, temperature)
-            iterations = iterations + 1
-            steps_here = steps_here + 1
-        if moved is not None:
-            here = moved
+        following = None
+        if temperature == 1 or (
+            gap > temperature and steps_at_temperature < _STEPS_PER_TEMPERATURE
+        ):
+            following = _newton_step(pairs, point, temperature)
+            iterations += 1
+            steps_at_temperature += 1
+        if following is not None:
+            point = following
         elif temperature == 1:  # floating-point numbers allow no further gain
             break
         else:
             temperature = max(1.0, _COOLING * temperature)
-            steps_here = 0
-            here = pairs.at(*here.logits, temperature)
-    means = map(torch.sigmoid, found.logits)
-    return LogZApproximation(best, "upper bound", converged, iterations, *means)
+            steps_at_temperature = 0
+            point = pairs.at(*point.logits, temperature)
+    means = map(torch.sigmoid, best_point.logits)
+    return LogZApproximation(bound, "upper bound", converged, iterations, *means)
 
 
 def _newton_step(
-    pairs: _PairModel, here: _PairFreeEnergy, temperature: float
+    pairs: _PairModel, point: _PairFreeEnergy, temperature: float
 ) -> _PairFreeEnergy | None:
-    """Where F is larger, or the gap smaller; None if no step in Newton's direction leads there."""
+    """A point with a larger F or a smaller gap; None if there is none in Newton's direction."""
     # Means stay inside (0, 1) if the step is taken in their logits.
     steps = [
         move / (torch.sigmoid(logit) * torch.sigmoid(-logit)).clamp(min=1e-300)
-        for move, logit in zip(here.step(), here.logits, strict=True)
+        for move, logit in zip(point.step(), point.logits, strict=True)
     ]
     longest = max(step.abs().max().item() for step in steps)
     size = min(1.0, _LONGEST_STEP / longest) if longest > 0 else 0.0
-    for _ in range(_MAX_HALVINGS if size > 0 else 0):
-        visible, hidden = (
-            logits + size * step for logits, step in zip(here.logits, steps, strict=True)
+    if size <= 0:
+        return None
+    visible_logits, hidden_logits = point.logits
+    visible_step, hidden_step = steps
+    for _ in range(_MAX_HALVINGS):
+        trial = pairs.at(
+            visible_logits + size * visible_step, hidden_logits + size * hidden_step, temperature
         )
-        there = pairs.at(visible, hidden, temperature)
-        gain = there.value - here.value
+        gain = trial.value - point.value
         # Where F is so flat that rounding decides, the gap says which point is better.
-        flat = abs(gain) <= _ROUNDING * abs(here.value)
-        if (gain > 0 and not flat) or (flat and there.gap < here.gap):
-            return there
+        flat = abs(gain) <= _ROUNDING * abs(point.value)
+        better = trial.gap < point.gap if flat else gain > 0
+        if better:
+            return trial
         size /= 2
     return None
 
 
 def _entropies(logits: Tensor) -> Tensor:
+    """The entropy of each unit, in nats."""
     return bernoulli_entropy(logits[:, None])

@@ -1,4 +1,4 @@
-"""What some of many AIS runs give alone: how often their intervals hold the truth, and where the chains of another start have got to."""
+"""What parts of many AIS runs give alone, and other comparisons of chapter 6."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paperlib.models import RBM
 def consecutive_parts(
     estimate: PartitionEstimate, counts: Sequence[int]
 ) -> list[PartitionEstimate]:
-    """The estimates that so many runs of an estimate give alone, each part behind the one before it.
+    """The estimates that consecutive parts of the runs of an estimate give alone.
 
     Examples
     --------
@@ -30,28 +30,28 @@ def consecutive_parts(
     """
     parts = []
     for start, count in zip(accumulate(counts, initial=0), counts, strict=False):
-        chosen = slice(start, start + count)
-        alone = replace(
+        runs = slice(start, start + count)
+        part = replace(
             estimate,
-            log_weights=estimate.log_weights[chosen],
-            final_states=estimate.final_states[chosen],
+            log_weights=estimate.log_weights[runs],
+            final_states=estimate.final_states[runs],
             warnings=(),
         )
-        parts.append(replace(alone, warnings=find_warnings(alone, uniform_start=False)))
+        parts.append(replace(part, warnings=find_warnings(part, uniform_start=False)))
     return parts
 
 
 def coverage_row(groups: Sequence[PartitionEstimate], truth: float) -> dict[str, Any]:
-    """How many of these estimates have a 3-sigma interval that holds the true ln Z, and how many warn."""
+    """How many of the estimates have a 3-sigma interval that holds the true ln Z, or a warning."""
     too_low = [group for group in groups if group.std_interval(3)[1] < truth]
     too_high = [group for group in groups if group.std_interval(3)[0] > truth]
-    held = len(groups) - len(too_low) - len(too_high)
-    share = binomtest(held, len(groups)).proportion_ci()
+    covered = len(groups) - len(too_low) - len(too_high)
+    interval = binomtest(covered, len(groups)).proportion_ci()
     return {
         "runs": len(groups[0].log_weights),
         "groups": len(groups),
-        "covered": held / len(groups),
-        "covered_interval": [share.low, share.high],
+        "covered": covered / len(groups),
+        "covered_interval": [interval.low, interval.high],
         "too_low": len(too_low),
         "too_high": len(too_high),
         "missed_and_warned": sum(bool(group.warnings) for group in too_low + too_high),
@@ -60,7 +60,7 @@ def coverage_row(groups: Sequence[PartitionEstimate], truth: float) -> dict[str,
 
 
 def start_row(rbm: RBM, chains: Tensor, annealed: PartitionEstimate) -> dict[str, float]:
-    """Mean ln p* of the states of Gibbs chains, [M, D], beside that of weighted AIS runs, which know of no burn-in."""
+    """Mean ln p* of the states of Gibbs chains [M, D], beside that of weighted ends of AIS runs."""
     equal = torch.zeros(len(chains), dtype=torch.float64)
     chain_mean, chain_error = _mean_and_error(rbm.log_unnormalized(chains), equal)
     ends = rbm.log_unnormalized(annealed.final_states)
@@ -73,7 +73,7 @@ def start_row(rbm: RBM, chains: Tensor, annealed: PartitionEstimate) -> dict[str
 
 
 def binarization_row(fixed: Mapping[str, float], fresh: Tensor) -> dict[str, Any]:
-    """Averages of training and test images as a model was trained on them, and of several other binarisations, [N, 2]."""
+    """Averages of training and test images, as binarised for a model and by N others [N, 2]."""
     gaps = fresh[:, 0] - fresh[:, 1]
     return {
         "fixed_train": fixed["train"],

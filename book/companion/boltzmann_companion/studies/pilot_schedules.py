@@ -2,12 +2,11 @@
 
 The next beta is where the conditional effective sample size (Zhou, Johansen & Aston 2016)
 
-    CESS = N (sum_i W_i u_i)^2 / sum_i W_i u_i^2,      u_i = f_{beta'}(x_i) / f_beta(x_i),  W the
-    normalised weights,
+    CESS = N (sum_i W_i u_i)^2 / sum_i W_i u_i^2,      u_i = f_{beta'}(x_i) / f_beta(x_i),
 
-has fallen to a set fraction of N, and is found by bisection. -ln(CESS / N) is close to the variance
-of ln u, and hence to the square of a distance along the path, so a schedule with another number of
-steps divides the same distance equally.
+with normalised weights W, has fallen to a set fraction of N. Bisection finds it. -ln(CESS / N) is
+close to the variance of ln u, and hence to the square of a distance along the path, so a schedule
+with another number of steps divides the same distance equally.
 
 The chains that walk afterwards are new ones and follow a fixed schedule, so the choice of betas
 causes no bias.
@@ -39,7 +38,7 @@ _SHORTEST_STEP = 1e-9
 
 @dataclass(frozen=True)
 class PilotSchedule:
-    """What a pilot population found."""
+    """The betas of a pilot population, and the distances between them."""
 
     betas: list[float]  # from 0 up to 1, or to where the pilot had to stop
     distances: list[float]  # sqrt(-ln(CESS / N)) of each step
@@ -62,11 +61,12 @@ class PilotSchedule:
             steps = (1 - betas[-1]) / (betas[-1] - betas[-2])
             betas.append(1.0)
             distances.append(distances[-1] * steps)
-        place = np.concatenate([[0.0], np.cumsum(distances)])
-        found = np.interp(np.linspace(0, place[-1], num_steps + 1), place, betas).tolist()
+        places = np.concatenate([[0.0], np.cumsum(distances)])
+        evenly = np.linspace(0, places[-1], num_steps + 1)
+        spread = np.interp(evenly, places, betas).tolist()
         # Equal distances where the chains hardly change may give equal betas.
-        inner = [low for low, high in pairwise(found) if low < high]
-        return [*inner, 1.0]
+        distinct = [low for low, high in pairwise(spread) if low < high]
+        return [*distinct, 1.0]
 
 
 def pilot_schedule(
@@ -106,14 +106,16 @@ def _next_beta(
     fraction: float,
 ) -> tuple[float, Tensor, float]:
     """The next beta, ln u of each chain there, [1, N], and CESS / N."""
-    low = here = betas[-1]
+    beta = betas[-1]
     # Neighbouring steps are of similar length, so starting the search nearby saves bisections.
-    last = here - betas[-2] if len(betas) > 1 else 1.0
-    high = trial = min(1.0, here + 2 * last)
+    last_step = beta - betas[-2] if len(betas) > 1 else 1.0
+    trial = min(1.0, beta + 2 * last_step)
+    low = beta
+    high = trial
     bracketed = False
     best = None
     for _ in range(_MAX_BISECTIONS):
-        ratio = path.log_ratio(state, here, trial).view(1, -1)
+        ratio = path.log_ratio(state, beta, trial).view(1, -1)
         part = conditional_effective_part(log_weights, ratio)
         if part >= fraction:
             low = trial
@@ -123,18 +125,22 @@ def _next_beta(
         else:
             high = trial
             bracketed = True
-        if bracketed and high - low <= _TOLERANCE * (low - here):
+        if bracketed and high - low <= _TOLERANCE * (low - beta):
             break
-        trial = (low + high) / 2 if bracketed else min(1.0, here + 2 * (trial - here))
-    if best is None or best[0] < min(here + _SHORTEST_STEP, 1.0):
+        trial = (low + high) / 2 if bracketed else min(1.0, beta + 2 * (trial - beta))
+    if best is None or best[0] < min(beta + _SHORTEST_STEP, 1.0):
         raise InputError(
-            f"path: expected ln f to change continuously with beta and to be finite, got a jump or NaN near beta = {here:g}"
+            "path: expected ln f to change continuously with beta and to be finite, "
+            f"got a jump or NaN near beta = {beta:g}"
         )
     return best
 
 
 def conditional_effective_part(log_weights: Tensor, ratio: Tensor) -> float:
-    """CESS / N of one population, between 1 / N and 1, from ln W and ln u, [1, N]; NaN if a ratio is NaN or infinite."""
+    """CESS / N of one population, between 1 / N and 1, from ln W and ln u, [1, N].
+
+    NaN if a ratio is NaN or infinite.
+    """
     log_shares = log_weights.log_softmax(1)
     first = torch.logsumexp(log_shares + ratio, 1)
     second = torch.logsumexp(log_shares + 2 * ratio, 1)

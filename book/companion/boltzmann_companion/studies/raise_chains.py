@@ -1,7 +1,7 @@
-"""How RAISE's value depends on how many chains an image has, on the images of a model on which it falls short.
+"""How RAISE's value depends on the number of chains of an image, on images on which it falls short.
 
-RAISE's mean weight is right on average for any number of chains, and its logarithm is too low, the
-less so the more chains there are.
+RAISE's mean weight is right on average for any number of chains. Its logarithm is too low, but less
+so the more chains there are.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _START = "base rates"
 def raise_chain_rows(
     size: Profile, model_id: str, counts: Mapping[int, Sequence[int]], share: float, seed: int
 ) -> list[dict[str, Any]]:
-    """Rows of `raise-chains`, for the images with the largest gaps between AIS and RAISE in chapter 8.
+    """Rows of `raise-chains`, for the images with the largest gaps between AIS and RAISE.
 
-    The images are chosen by the stored run with the largest K; all chains here are new ones.
+    The images are chosen by the stored run of chapter 8 with the largest K; all chains here are new
+    ones.
 
     Parameters
     ----------
@@ -43,15 +44,15 @@ def raise_chain_rows(
         The chapter's seed.
     """
     entry, above, below = longest_bracket(size, model_id, seed)
-    by_ais = entry.log_p[entry.cases] - above.log_z
-    gaps = by_ais - below.log_prob
+    ais_values = entry.log_p[entry.cases] - above.log_z
+    gaps = ais_values - below.log_prob
     worst = gaps.argsort(descending=True)[: max(2, round(share * len(gaps)))]
     rows = [
         {
             "model": entry.name,
             "steps": TABLES[size.name]["raise-table-1"].steps[-1],
             "chosen_by": "yes",
-            **_row(by_ais[worst], below.log_weights[worst], below.log_weights.shape[1]),
+            **_row(ais_values[worst], below.log_weights[worst], below.log_weights.shape[1]),
             # the images were chosen because their gaps are large here, which no error describes
             "gap_error": None,
         }
@@ -60,17 +61,17 @@ def raise_chain_rows(
     for number, (steps, chains) in enumerate(counts.items()):
         betas = uniform_betas(steps)
         first = seed + 500 + 10 * number
-        found = size.raise_log_prob(path, entry.v[worst], betas, chains[-1], first)
+        estimate = size.raise_log_prob(path, entry.v[worst], betas, chains[-1], first)
         for count in chains:
             row = {"model": entry.name, "steps": steps, "chosen_by": "no"}
-            rows.append(row | _row(by_ais[worst], found.log_weights, count))
+            rows.append(row | _row(ais_values[worst], estimate.log_weights, count))
     return rows
 
 
-def _row(by_ais: Tensor, log_weights: Tensor, count: int) -> dict[str, Any]:
-    """The mean gap with so many chains for each image, from disjoint groups, and how many of them count."""
+def _row(ais_values: Tensor, log_weights: Tensor, count: int) -> dict[str, Any]:
+    """The mean gap with `count` chains for each image, from disjoint groups of all chains."""
     groups = log_weights[:, : log_weights.shape[1] // count * count].unflatten(1, (-1, count))
-    gaps = by_ais[:, None] - log_mean_exp(groups)
+    gaps = ais_values[:, None] - log_mean_exp(groups)
     # images have chains of their own
     if gaps.shape[1] > 1:
         errors = gaps.std(1) / math.sqrt(gaps.shape[1])

@@ -1,7 +1,8 @@
-"""Whether the first paper's models are what its released recipe gives: the printed numbers of a row of Table 1 beside those of several seeds.
+"""Whether the first paper's models are what its released recipe gives.
 
-How long the models were trained is not stated. A number is therefore held against the seeds at
-every length that a reader would accept.
+The printed numbers of a row of Table 1 are compared with those of several seeds. The paper does not
+state how long its models were trained, so a number is compared with the seeds at every length that
+a reader would accept.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _COLUMNS = {
     "test": ("Avg. Test log-prob. / true", "Avg. Test log-prob. / estimate"),
     "train": ("Avg. Train log-prob. / true", "Avg. Train log-prob. / estimate"),
 }
-# The columns of a table, in their order.
-_OF_POINTS = (
+# What a row has from a point of a path, in this order.
+_POINT_COLUMNS = (
     "log_z",
     "log_z_error",
     "test",
@@ -51,12 +52,12 @@ def printed_numbers(label: str) -> dict[str, float]:
     """
     entries = find(load_published(), paper="sm2008", where="Table 1", row=label)
     values = {entry.column: entry.value for entry in entries}
-    found = {}
-    for key, names in _COLUMNS.items():
-        value = next(values[name] for name in names if name in values)
+    numbers = {}
+    for key, (exact, estimate) in _COLUMNS.items():
+        value = values[exact] if exact in values else values[estimate]
         assert value is not None
-        found[key] = value
-    return found
+        numbers[key] = value
+    return numbers
 
 
 def longest_log_z() -> tuple[float, float]:
@@ -71,15 +72,14 @@ def longest_log_z() -> tuple[float, float]:
     >>> f"{log_z:.3f} +- {error:.3f}"
     '451.254 +- 0.009'
     """
-    averages, by_k = (
-        load_result(name, "paper") for name in ("exact-binarization", "raise-own-weights-by-k")
-    )
-    if averages is None or by_k is None:
+    averages = load_result("exact-binarization", "paper")
+    brackets = load_result("raise-own-weights-by-k", "paper")
+    if averages is None or brackets is None:
         raise InputError("figures: expected the records of chapter 15, found none")
-    [of_images] = where(averages["rows"], model="as in training")
-    from_base_rates = where(by_k["rows"], start="base rates")
+    [training_images] = where(averages["rows"], model="as in training")
+    from_base_rates = where(brackets["rows"], start="base rates")
     longest = max(from_base_rates, key=lambda row: row["steps"])
-    return of_images["test"] - longest["ais"], longest["ais_error"]
+    return training_images["test"] - longest["ais"], longest["ais_error"]
 
 
 #: The numbers of every row that has a recipe.
@@ -101,7 +101,7 @@ def path_rows(paths: Iterable[Row]) -> list[dict[str, Any]]:
             "seed": path["seed"],
             "epoch": point["epoch"],
             "distrusted": "yes" if distrusted(point) else "no",
-            **{key: point[key] for key in _OF_POINTS},
+            **{key: point[key] for key in _POINT_COLUMNS},
         }
         for path in paths
         for point in path["points"]
@@ -109,7 +109,9 @@ def path_rows(paths: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def judged_lengths(rows: Rows, *models: str) -> list[int]:
-    """The lengths by which a number is judged, in epochs: those at which all of these models were looked at.
+    """The lengths in epochs by which a number is judged.
+
+    They are those at which all of these models were looked at.
 
     Parameters
     ----------
@@ -118,8 +120,9 @@ def judged_lengths(rows: Rows, *models: str) -> list[int]:
     models : str
         Names of models in the rows.
     """
-    seen = [{row["epoch"] for row in where(rows, model=model)} for model in models]
-    return sorted(e for e in set.intersection(*seen) if JUDGED_FROM <= e <= JUDGED_TO)
+    epochs = [{row["epoch"] for row in where(rows, model=model)} for model in models]
+    shared = set.intersection(*epochs)
+    return sorted(epoch for epoch in shared if JUDGED_FROM <= epoch <= JUDGED_TO)
 
 
 def by_seed(rows: Rows, model: str, epoch: int, column: str) -> dict[int, float]:
@@ -129,7 +132,7 @@ def by_seed(rows: Rows, model: str, epoch: int, column: str) -> dict[int, float]
 
 
 def interval_at(rows: Rows, model: str, epoch: int, column: str) -> Interval | None:
-    """The 95 % prediction interval of the seeds at one length; None with too few seeds that are trusted."""
+    """The 95 % prediction interval of the seeds at one length; None with too few trusted seeds."""
     values = list(by_seed(rows, model, epoch, column).values())
     return prediction_interval(values) if len(values) >= FEWEST_SEEDS else None
 
@@ -137,9 +140,10 @@ def interval_at(rows: Rows, model: str, epoch: int, column: str) -> Interval | N
 def length_rows(
     rows: Rows, printed: Mapping[str, Mapping[str, float]]
 ) -> Iterator[dict[str, str | int | None]]:
-    """For each model the lengths at which each of its printed numbers, and all of them, lie inside the prediction intervals of its seeds.
+    """For each model, the lengths at which its printed numbers lie inside the seeds' intervals.
 
-    With fewer than five seeds nothing is said.
+    The intervals are prediction intervals. There are lengths for each number, and those at which
+    all of them lie inside; none with fewer than five seeds.
 
     Parameters
     ----------
@@ -148,14 +152,14 @@ def length_rows(
     printed : mapping of str to mapping
         The three numbers of each model.
     """
-    for label, own in by_model(rows).items():
-        lengths = judged_lengths(own, label)
-        seeds = {row["seed"] for row in own}
+    for label, points in by_model(rows).items():
+        lengths = judged_lengths(points, label)
+        seeds = {point["seed"] for point in points}
         row = {"model": label, "seeds": len(seeds), "lengths": in_words(lengths, lengths)}
-        held = {key: _holding(own, label, key, printed[label][key]) for key in QUANTITIES}
-        held["all"] = lengths_of_row(own, label, printed[label])
-        for key, at in held.items():
-            row[key] = in_words(at, lengths) if len(seeds) >= FEWEST_SEEDS else None
+        holding = {key: _holding(points, label, key, printed[label][key]) for key in QUANTITIES}
+        holding["all"] = lengths_of_row(points, label, printed[label])
+        for key, lengths_inside in holding.items():
+            row[key] = in_words(lengths_inside, lengths) if len(seeds) >= FEWEST_SEEDS else None
         yield row
 
 
@@ -166,8 +170,6 @@ def length_table(record: Row, printed: Mapping[str, Mapping[str, float]]) -> Tab
         "seeds": "seeds",
         "lengths": "looked at after (epochs)",
         "log_z": "$\\ln Z$ inside after",
-    }
-    headings |= {
         "test": "test inside after",
         "train": "training inside after",
         "all": "all three after",
@@ -178,17 +180,22 @@ def length_table(record: Row, printed: Mapping[str, Mapping[str, float]]) -> Tab
 
 
 def lengths_of_row(rows: Rows, label: str, printed: Mapping[str, float]) -> set[int]:
-    """The judged lengths at which all printed numbers of a model lie inside the prediction intervals of its seeds."""
+    """The judged lengths at which all printed numbers of a model lie inside the intervals."""
     return set.intersection(*(_holding(rows, label, key, printed[key]) for key in QUANTITIES))
 
 
 def _holding(rows: Rows, model: str, column: str, value: float) -> set[int]:
-    found = {e: interval_at(rows, model, e, column) for e in judged_lengths(rows, model)}
-    return {e for e, low_high in found.items() if low_high is not None and inside(low_high, value)}
+    """The judged lengths at which a value lies inside the seeds' interval."""
+    lengths = set()
+    for epoch in judged_lengths(rows, model):
+        interval = interval_at(rows, model, epoch, column)
+        if interval is not None and inside(interval, value):
+            lengths.add(epoch)
+    return lengths
 
 
 def in_words(chosen: Collection[int], looked_at: Sequence[int]) -> str:
-    """Some of the lengths that were looked at; three neighbours and more are joined.
+    """Some of the lengths that were looked at, of which three neighbours and more are joined.
 
     Examples
     --------
@@ -205,5 +212,7 @@ def in_words(chosen: Collection[int], looked_at: Sequence[int]) -> str:
             runs[-1].append(length)
         else:
             runs.append([length])
-    joined = [[f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run) for run in runs]
-    return ", ".join(part for run in joined for part in run) or "none"
+    parts: list[str] = []
+    for run in runs:
+        parts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+    return ", ".join(parts) or "none"

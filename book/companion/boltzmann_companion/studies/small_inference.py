@@ -1,4 +1,4 @@
-"""Parts of the small experiments of chapter 11 that are not the point of the page: bounds in three forms, fits by quadrature."""
+"""Parts of the small experiments of chapter 11: bounds in three forms, fits by quadrature."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from paperlib.variational.sparse_coding import BinarySparseCoding
 
 
 def three_forms(log_joint: Tensor, log_prior: Tensor, log_q: Tensor) -> dict[str, Tensor]:
-    """The evidence lower bound in three forms, and its gap; the mean over visible vectors, from ln p(v, h), ln p(h) and ln q(h), all [N, S]."""
+    """The evidence lower bound in three forms, and its gap, as means over N visible vectors.
+
+    The arguments are ln p(v, h), ln p(h) and ln q(h) of S hidden states, all [N, S].
+    """
     gap = kl_divergence(log_q, log_joint.log_softmax(-1))
     explained = (log_q.exp() * (log_joint - log_prior)).sum(-1)
     return {
@@ -31,9 +34,10 @@ def three_forms(log_joint: Tensor, log_prior: Tensor, log_q: Tensor) -> dict[str
 def bound_and_likelihood(
     mixture: BernoulliMixture, images: Tensor, q: Tensor, smoothing: float
 ) -> dict[str, float]:
-    """Bound and log-likelihood per image [N, D] with responsibilities `q` [N, C], each with ln p(theta), up to a constant.
+    """Bound and log-likelihood per image of `images` [N, D] with responsibilities `q` [N, C].
 
-    The prior is half an imagined pixel on and half off, and one image per component.
+    Each includes ln p(theta), up to a constant. The prior is half an imagined pixel on and half
+    off, and one image per component.
     """
     log_sigmoid = torch.nn.functional.logsigmoid
     pixels = log_sigmoid(mixture.logits) + log_sigmoid(-mixture.logits)
@@ -49,19 +53,17 @@ def log_normal(line: Tensor, mean: Tensor | float, log_width: Tensor) -> Tensor:
 
 
 def two_modes(line: Tensor, separation: float) -> Tensor:
-    """ln of 0.6 N(-separation / 2, 0.7^2) + 0.4 N(separation / 2, 0.7^2) at each point of a line."""
-    width = torch.tensor(0.7).double().log()
-    low, high = (
-        log_normal(line, side * separation / 2, width) + math.log(weight)
-        for side, weight in ((-1, 0.6), (1, 0.4))
-    )
+    """ln of 0.6 N(-separation / 2, 0.7^2) + 0.4 N(separation / 2, 0.7^2) at points of a line."""
+    log_width = torch.tensor(0.7).double().log()
+    low = log_normal(line, -separation / 2, log_width) + math.log(0.6)
+    high = log_normal(line, separation / 2, log_width) + math.log(0.4)
     return torch.logaddexp(low, high)
 
 
 def _closest_gaussian(
     line: Tensor, cost: Callable[[Tensor], Tensor], start: float
 ) -> dict[str, float]:
-    """The Gaussian whose log-density on the line has the least cost, by a quasi-Newton method from a mean and the width 1."""
+    """The Gaussian whose log-density has the least cost, by L-BFGS from a mean and the width 1."""
     parameters = torch.tensor([start, 0.0], dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS(
         [parameters], max_iter=200, tolerance_grad=1e-10, line_search_fn="strong_wolfe"
@@ -81,7 +83,10 @@ def _closest_gaussian(
 def fitted_gaussians(
     line: Tensor, separation: float, starts: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `inference-kl-direction`: the Gaussians closest to two modes on a line, in both directions and from all starts."""
+    """Rows of `inference-kl-direction`: the Gaussians closest to two modes on a line.
+
+    Closest in both directions of the divergence, and from all starts.
+    """
     log_p = two_modes(line, separation)
     spacing = (line[1] - line[0]).item()
 
@@ -110,7 +115,10 @@ def best_of_starts(
 
 
 def twin_row(coupling: float, pair: BinarySparseCoding, v: Tensor) -> dict[str, float]:
-    """Exact posterior and mean field of two twins for a visible vector [1, 1]; mean field starts where one is ahead."""
+    """Exact posterior and mean field of two units that are twins, for a visible vector [1, 1].
+
+    Mean field starts where one of them is ahead.
+    """
     none, second, first, both = pair.log_joint_table(v)[0].softmax(0).tolist()
     field = mean_field(pair, v, torch.tensor([[0.6, 0.4]]).double(), max_sweeps=2_000)
     return {
@@ -125,7 +133,10 @@ def twin_row(coupling: float, pair: BinarySparseCoding, v: Tensor) -> dict[str, 
 
 
 def random_counters(units: int, noise: float, seed: int) -> Iterator[BinarySparseCoding]:
-    """Ten models of one visible variable with random columns, from 0 to 3, by turns with the noise 1 and with this noise."""
+    """Ten models of one visible variable with random columns from 0 to 3.
+
+    Their noise is 1 and `noise` in turn.
+    """
     for number in range(10):
         generator = seeded_generator(seed + number)
         weights = 3 * torch.rand(1, units, dtype=torch.float64, generator=generator)
@@ -136,7 +147,10 @@ def random_counters(units: int, noise: float, seed: int) -> Iterator[BinarySpars
 def learned_row(
     noise: float, name: str, model: BinarySparseCoding, numbers: Tensor
 ) -> dict[str, Any]:
-    """A row of `inference-poor-q`: a learned model on the numbers [N, 1], with the best bound that mean field finds from all corners."""
+    """A row of `inference-poor-q`: a learned model on the numbers [N, 1].
+
+    Its bound is the best that mean field finds from all corners.
+    """
     log_prob = model.log_prob(numbers).mean().item()
     fields = [
         mean_field(model, numbers, corner.expand(len(numbers), -1), tolerance=1e-6)

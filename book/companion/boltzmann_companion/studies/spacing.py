@@ -1,4 +1,4 @@
-"""Whether the 2008 paper's spacing of the betas makes AIS's log-weights vary less than even spacing does, on one model after another."""
+"""Whether AIS's log-weights vary less with the 2008 paper's betas than with evenly spaced ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RUNS = 3
 def spacing_rows(
     paths: Mapping[str, AnnealingPath], betas: Tensor, num_chains: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `spacing-of-betas`: the variance of the log-weights, with its standard error, for each path and spacing.
+    """Rows of `spacing-of-betas`: the variance of the log-weights for each path and spacing.
 
     Parameters
     ----------

@@ -89,11 +89,9 @@ def study_images(data: str) -> tuple[Tensor, Tensor]:
         rbm = cast(RBM, load_model("digits-cd1-16", torch.float64))
         generator = seeded_generator(0)
         images = binary_images("digits")
-        first, second = (
-            bernoulli(rbm.hidden_probs(v.double()), generator).to(torch.uint8)
-            for v in (images.train, images.test)
-        )
-        return first, second
+        train = bernoulli(rbm.hidden_probs(images.train.double()), generator)
+        test = bernoulli(rbm.hidden_probs(images.test.double()), generator)
+        return train.to(torch.uint8), test.to(torch.uint8)
     name, _, kind = data.partition(" ")
     images = binary_images(name)
     side = math.isqrt(images.train.shape[1])
@@ -116,7 +114,9 @@ def _by_quarter(side: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Mode:
-    """A mode at random pixels, far from every image, held by new hidden units that are all on or all off.
+    """A mode at random pixels, far from every image.
+
+    It is held by new hidden units, which are all on or all off.
 
     Attributes
     ----------
@@ -174,10 +174,12 @@ class Case:
         ]
         joined = side_by_side(parts)
         log_z = _log_z(parts, torch.zeros_like(joined.visible_bias))
-        return (joined, log_z) if self.mode is None else _planted(joined, parts, log_z, self.mode)
+        if self.mode is None:
+            return joined, log_z
+        return _planted(joined, parts, log_z, self.mode)
 
     def known(self) -> tuple[RBM, Tensor, Tensor, float]:
-        """The model, training and test images, and the exact average log-probability of the latter."""
+        """The model, training and test images, and the exact average of the latter."""
         rbm, log_z = self.make()
         train, test = study_images(self.data)
         return rbm, train, test, rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
@@ -197,13 +199,15 @@ def _log_z(parts: Sequence[RBM], shift: Tensor) -> float:
     """Exact ln Z of models side by side, with a shift of their visible biases."""
     shifts = shift.split([part.num_visible for part in parts])
     return sum(
-        exact_log_z(RBM(part.weights, part.visible_bias + by, part.hidden_bias), progress=False)
-        for part, by in zip(parts, shifts, strict=True)
+        exact_log_z(
+            RBM(part.weights, part.visible_bias + part_shift, part.hidden_bias), progress=False
+        )
+        for part, part_shift in zip(parts, shifts, strict=True)
     )
 
 
 def _planted(joined: RBM, parts: Sequence[RBM], log_z: float, mode: Mode) -> tuple[RBM, float]:
-    """The model with a mode, and its exact ln Z, including states in which only some of the new units are on."""
+    """The model with a mode, and its exact ln Z over all states of the new units."""
     towards = random_pattern(joined, mode.pixels, 6.0, seeded_generator(_SEED))
     column = mode_weights(joined, towards, mode.units)
     shifted = [_log_z(parts, on * column) for on in range(1, mode.units + 1)]
@@ -243,9 +247,13 @@ CASES = (
     Case("PCD, 20 units, rate 1", "digits", _pcd(20, 60, rate=1.0)),
     Case("CD-1, 16 units, rate 0.3", "digits", _cd(16, 60, learning_rate=0.3)),
     Case("CD-1, 16 units, rate 3", "digits", _cd(16, 60, learning_rate=3.0)),
-    Case("CD-1, 20 units, no weight cost", "digits", _cd(20, 200, learning_rate=0.2, weight_cost=0.0)),
+    Case(
+        "CD-1, 20 units, no weight cost", "digits", _cd(20, 200, learning_rate=0.2, weight_cost=0.0)
+    ),
     Case("CD-1, 20 units, weight cost 0.05", "digits", _cd(20, 60, weight_cost=0.05)),
-    Case("random weights, 20 units", "digits", _cd(20, 1, learning_rate=1e-3, initial_weight_std=3.0)),
+    Case(
+        "random weights, 20 units", "digits", _cd(20, 1, learning_rate=1e-3, initial_weight_std=3.0)
+    ),
     Case("weights times 2", "digits", "digits-cd1-16", weight_factor=2.0),
     Case("weights times 10", "digits", "digits-cd1-16", weight_factor=10.0),
     Case("biases + 2", "digits", "digits-cd1-16", bias_shift=2.0),
@@ -262,8 +270,15 @@ CASES = (
     Case("PCD, 4 x 100 units", "digits quarters", _QUARTERS),
     Case("mode, odds e^-2", "digits quarters", _QUARTERS, mode=Mode(-2.0)),
     Case("mode, odds e^2", "digits quarters", _QUARTERS, mode=Mode(2.0)),
-    Case("mode in half the pixels, odds e", "digits quarters", _QUARTERS, mode=Mode(1.0, pixels=0.5)),
-    Case("mode in half the pixels, odds e^2", "digits quarters", _QUARTERS, mode=Mode(2.0, pixels=0.5)),
+    Case(
+        "mode in half the pixels, odds e", "digits quarters", _QUARTERS, mode=Mode(1.0, pixels=0.5)
+    ),
+    Case(
+        "mode in half the pixels, odds e^2",
+        "digits quarters",
+        _QUARTERS,
+        mode=Mode(2.0, pixels=0.5),
+    ),
     Case("mode in a quarter, odds e^4", "digits quarters", _QUARTERS, mode=Mode(4.0, pixels=0.25)),
     Case("CD-1, 4 units", "mnist", _cd(4, 30)),
     Case("CD-1, 10 units", "mnist", _cd(10, 30)),
@@ -277,18 +292,25 @@ CASES = (
     Case("biases + 0.5", "mnist", "mnist-pcd-20", bias_shift=0.5),
     Case("mode, odds e", "mnist", "mnist-pcd-20", mode=Mode(1.0)),
     Case("PCD, 4 x 16 units", "mnist quarters", _MNIST_QUARTERS),
-    Case("mode in a quarter, odds e^2", "mnist quarters", _MNIST_QUARTERS, mode=Mode(2.0, pixels=0.25)),
-)  # fmt: skip
+    Case(
+        "mode in a quarter, odds e^2",
+        "mnist quarters",
+        _MNIST_QUARTERS,
+        mode=Mode(2.0, pixels=0.25),
+    ),
+)
 
 
-# Deep models are made of so many small ones, and have so many test images.
+# The small models of which a deep one is made, and its test images.
 _PARTS = 20
 _DEEP_IMAGES = 200
 
 
 @dataclass(frozen=True)
 class DeepCase:
-    """A DBM or a DBN made of small random ones side by side, whose states are enumerated; its images are drawn from it.
+    """A DBM or a DBN made of small random ones side by side, whose states are enumerated.
+
+    Its images are draws from it.
 
     Attributes
     ----------
@@ -319,24 +341,31 @@ class DeepCase:
     def name(self) -> str:
         """Its name in tables."""
         layers = "-".join(map(str, self.hidden))
-        named = (
+        name = (
             f"{self.kind}, {_PARTS} x {layers}, weights {self.weight_std:g} and {self.other_std:g}"
         )
-        return named + (f", top {self.mode:+g}" if self.mode else "") + ", noise" * self.of_noise
+        if self.mode:
+            name += f", top {self.mode:+g}"
+        if self.of_noise:
+            name += ", noise"
+        return name
 
     def known(self) -> tuple[DBM | DBN, Tensor, Tensor, float]:
-        """The model, float64, training and test images, and the exact average log-probability of the latter."""
+        """The model in float64, training and test images, and the exact average of the latter."""
         generator = seeded_generator(_SEED)
         parts = [self._part(generator) for _ in range(_PARTS)]
         images = []
         log_p = torch.zeros(2 * _DEEP_IMAGES, dtype=torch.float64)
         for part in parts:
             states = all_states(part.num_visible)
-            known = part.exact_log_unnormalized(states) - exact_log_z(part, progress=False)
-            probs = torch.full_like(known, 1 / len(known)) if self.of_noise else known.exp()
-            drawn = probs.multinomial(len(log_p), replacement=True, generator=generator)
-            images.append(states[drawn])
-            log_p += known[drawn]
+            log_probs = part.exact_log_unnormalized(states) - exact_log_z(part, progress=False)
+            if self.of_noise:
+                probs = torch.full_like(log_probs, 1 / len(log_probs))
+            else:
+                probs = log_probs.exp()
+            draws = probs.multinomial(len(log_p), replacement=True, generator=generator)
+            images.append(states[draws])
+            log_p += log_probs[draws]
         train, test = torch.cat(images, 1).to(torch.uint8).chunk(2)
         return side_by_side(parts), train, test, log_p[_DEEP_IMAGES:].mean().item()
 
@@ -365,11 +394,13 @@ class DeepCase:
         )
 
 
+# `weight_std` and `other_std` of models of both kinds.
+_DEEP_STDS = ((0.5, 0.0), (0.5, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.0), (2.0, 2.0), (3.0, 3.0))
 DEEP_CASES = (
     *(
         DeepCase(kind, (4, 7), first, second)
         for kind in ("DBN", "DBM")
-        for first, second in ((0.5, 0.0), (0.5, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.0), (2.0, 2.0), (3.0, 3.0))
+        for first, second in _DEEP_STDS
     ),
     DeepCase("DBN", (4, 5, 6), 1.0, 0.5),
     DeepCase("DBN", (4, 5, 6), 2.0, 1.0),
@@ -377,7 +408,7 @@ DEEP_CASES = (
     DeepCase("DBM", (4, 7), 2.0, 1.0, mode=6.0),
     DeepCase("DBN", (4, 7), 1.0, 1.0, of_noise=True),
     DeepCase("DBM", (4, 7), 1.0, 1.0, of_noise=True),
-)  # fmt: skip
+)
 
 
 # How the models that nobody chose are drawn.
@@ -387,7 +418,7 @@ _MNIST_EVERY = 11
 
 
 def held_out_cases() -> tuple[Case, ...]:
-    """44 models whose recipe, tampering and planted mode were drawn at random, always the same ones.
+    """44 models whose recipe, tampering and planted mode were drawn once, at random.
 
     `CASES` were looked at while the rule of `boltzmann_likelihood.evaluation.verdict` was made, so
     what it achieves on them is too good. These are the fifth draw. The first one had a mode that
@@ -407,42 +438,44 @@ def held_out_cases() -> tuple[Case, ...]:
     )
 
 
-def _drawn_case(rng: random.Random, of_mnist: bool) -> Case:
-    data = rng.choice(
-        ["mnist", "mnist", "mnist quarters"]
-        if of_mnist
-        else [*["digits"] * 4, "digits inverted", *["digits quarters"] * 2]
-    )
+def _drawn_case(rng: random.Random, is_mnist: bool) -> Case:
+    if is_mnist:
+        data_sets = ["mnist", "mnist", "mnist quarters"]
+        units_of_a_quarter = [8, 12]
+        lengths = [3, 10]
+    else:
+        data_sets = [*["digits"] * 4, "digits inverted", *["digits quarters"] * 2]
+        units_of_a_quarter = [16, 60]
+        lengths = [10, 40]
+    data = rng.choice(data_sets)
     in_quarters = data.endswith("quarters")
-    units = rng.choice(([8, 12] if of_mnist else [16, 60]) if in_quarters else [6, 10, 14, 18])
+    units = rng.choice(units_of_a_quarter if in_quarters else [6, 10, 14, 18])
     by_cd = rng.random() < 0.5
-    epochs = rng.choice([3, 10] if of_mnist else [10, 40])
-    rate = rng.choice([0.05, 0.1, 0.3, 1.0] if by_cd else [0.05, 0.2, 0.5])
-    steps = rng.choice([1, 1, 5]) if by_cd else 1
+    epochs = rng.choice(lengths)
+    if by_cd:
+        rate = rng.choice([0.05, 0.1, 0.3, 1.0])
+        steps = rng.choice([1, 1, 5])
+        training = _cd(units, epochs, learning_rate=rate, cd_steps=steps)
+        method = f"CD-{steps}"
+    else:
+        rate = rng.choice([0.05, 0.2, 0.5])
+        training = _pcd(units, epochs, rate)
+        method = "PCD"
     factor = rng.choice([1, 1, 1, 1.5, 2, 3, 6])
     shift = rng.choice([0, 0, 0, -1, 0.5, 1.5])
     mode = None
     if rng.random() < 0.75:
         log_odds = round(rng.uniform(0.5, 6), 2)
         mode = Mode(log_odds, rng.choice([1, 1, 2, 4, 8]), rng.choice([0.04, 0.1, 0.25, 0.5, 1.0]))
-    name = [
-        f"CD-{steps}" if by_cd else "PCD",
-        f"{'4 x ' if in_quarters else ''}{units} units",
-        f"rate {rate:g}",
-    ]
+    name = [method, f"{'4 x ' if in_quarters else ''}{units} units", f"rate {rate:g}"]
     if factor != 1:
         name.append(f"weights times {factor:g}")
     if shift:
         name.append(f"biases {'+' if shift > 0 else '-'} {abs(shift):g}")
     if mode is not None:
-        of_units = f" of {mode.units} units" if mode.units > 1 else ""
-        where = f" in {100 * mode.pixels:g} % of the pixels" if mode.pixels < 1 else ""
-        name.append(f"mode{of_units}{where}, odds e^{mode.log_odds:g}")
-    training = (
-        _cd(units, epochs, learning_rate=rate, cd_steps=steps)
-        if by_cd
-        else _pcd(units, epochs, rate)
-    )
+        holders = f" of {mode.units} units" if mode.units > 1 else ""
+        place = f" in {100 * mode.pixels:g} % of the pixels" if mode.pixels < 1 else ""
+        name.append(f"mode{holders}{place}, odds e^{mode.log_odds:g}")
     return Case(", ".join(name), data, training, factor, shift, mode)
 
 
@@ -466,7 +499,7 @@ def study(
     folder: Path | None = None,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Evaluate models with a known answer; returns a row for every model, start and number of steps, with the columns of the record `evaluate-study`.
+    """Evaluate models with a known answer.
 
     Parameters
     ----------
@@ -485,7 +518,8 @@ def study(
     Returns
     -------
     list of dict
-        `value`, `findings` and `outcome` are what `evaluate` reports.
+        A row for every model, start and number of steps, with the columns of the record
+        `evaluate-study`. `value`, `findings` and `outcome` are what `evaluate` reports.
     """
     tasks = list(product(cases, starts, largest_steps))
     hide = None if progress is None else not progress
@@ -493,26 +527,28 @@ def study(
     for case, start, steps in tqdm(tasks, "study", unit="evaluation", disable=hide):
         model = _stored(getattr(case, "training", None))
         identity = ["evaluate-study", asdict(case), model, start, steps, _SEED, code_checksum()]
-        found = remembered(folder, identity, partial(_row, case, start, steps))
-        rows.append({key: value for key, value in found.items() if key != "seconds"})
+        row = remembered(folder, identity, partial(_row, case, start, steps))
+        rows.append({key: value for key, value in row.items() if key != "seconds"})
     return rows
 
 
 @cache
 def _stored(training: object) -> str | None:
-    """The checksum of a stored model, which its id does not tell."""
-    return load_model(training, torch.float64).checksum() if isinstance(training, str) else None
+    """The checksum of a stored model: its id stays the same when it is trained anew."""
+    if not isinstance(training, str):
+        return None
+    return load_model(training, torch.float64).checksum()
 
 
 @lru_cache(1)
 def _known(case: Case | DeepCase) -> tuple[RBM | DBM | DBN, Tensor, Tensor, float]:
-    """What the rows of one model, which follow each other, have in common."""
+    """What the rows of a model share; they follow each other, so one model at a time is kept."""
     return case.known()
 
 
 def _row(case: Case | DeepCase, start: str, steps: int) -> dict[str, Any]:
     model, train, test, exact = _known(case)
-    found = evaluate(
+    evaluation = evaluate(
         model,
         test,
         train if start == "training images" else None,
@@ -522,11 +558,12 @@ def _row(case: Case | DeepCase, start: str, steps: int) -> dict[str, Any]:
         exact=False,
         uniform_start=start == "uniform",
     )
-    if found.interrupted:
+    if evaluation.interrupted:
         raise KeyboardInterrupt
-    judgement = found.judgement
-    average = found.average
-    bracket = found.runs[-1].bracket
+    judgement = evaluation.judgement
+    average = evaluation.average
+    tempering = evaluation.tempering
+    bracket = evaluation.runs[-1].bracket
     below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
     return {
         "model": case.name,
@@ -547,7 +584,7 @@ def _row(case: Case | DeepCase, start: str, steps: int) -> dict[str, Any]:
         "value_interval": list(average.interval),
         "value_error": average.mean - exact,
         "verdict": judgement.word,
-        "round_trips": found.tempering.round_trips if found.tempering else 0,
+        "round_trips": tempering.round_trips if tempering else 0,
         "settled": list(judgement.settled),
         "outcome": outcome(average.mean - exact, judgement.warnings),
         "findings": list(judgement.warnings),
@@ -555,9 +592,10 @@ def _row(case: Case | DeepCase, start: str, steps: int) -> dict[str, Any]:
 
 
 def outcome(error: float, findings: Sequence[str]) -> str:
-    """One of `OUTCOMES`, for an estimate that is off by `error` nats and has these findings against it."""
-    right = abs(error) <= WRONG
-    return f"{'right' if right else 'wrong'}, {'suspected' if findings else 'trusted'}"
+    """One of `OUTCOMES`, for an estimate with this error in nats and these findings against it."""
+    truth = "right" if abs(error) <= WRONG else "wrong"
+    trust = "suspected" if findings else "trusted"
+    return f"{truth}, {trust}"
 
 
 def trusted_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -605,8 +643,8 @@ class FullSizeCase:
 
     def images(self) -> tuple[Tensor, Tensor]:
         """Training and test images, binary."""
-        found = load_mnist_2008() if self.data == "mnist 2008" else binary_images(self.data)
-        return found.train, found.test
+        images = load_mnist_2008() if self.data == "mnist 2008" else binary_images(self.data)
+        return images.train, images.test
 
 
 FULL_SIZE = (
@@ -620,14 +658,14 @@ FULL_SIZE = (
     FullSizeCase("audiofool-256", "mnist", "others"),
     FullSizeCase("lan-owo-200", "mnist", "others"),
 )
-# Steps for 784 x 500 units: K, and parallel tempering's. They take about so many minutes of one
-# core with AVX-512. The second ones took six before parallel tempering became faster, and files of
-# the first version are named after these.
+# K and the steps of parallel tempering for 784 x 500 units, by the minutes that they take, about,
+# on one core with AVX-512. Those of four minutes took six before parallel tempering became faster,
+# and files of the first version are named after that.
 MINUTES = {1: (5_000, 2_000_000), 4: (18_000, 9_000_000)}
-_NAMES = {4: 6}
+_OLD_MINUTES = {4: 6}
 _USUAL_SIZE = 784 * 500
-# Runs of parallel tempering that say what is true: their length, the standard error in nats that
-# they are to reach, and how many there may be.
+# Runs of parallel tempering for the true ln Z: their length, the standard error in nats that they
+# are to reach together, and how many there may be.
 _TRUTH_STEPS = 20_000_000
 _TRUTH_ERROR = 0.05
 _MOST_RUNS = 7
@@ -651,11 +689,11 @@ def full_size_study(
     folder: Path,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Evaluate models of full size; returns a row for every number of minutes, seed and model, with the columns of the record `evaluate-full-size`.
+    """Evaluate models of full size.
 
     Each row is kept in `folder` as soon as it is there, under its version, the model's name, the
-    minutes and the seed, so that the study can be interrupted and continued. Of a model whose file
-    is not on this machine the rows that are kept are shown, of an earlier version if need be.
+    minutes and the seed, so that the study can be interrupted and continued. Where the file of a
+    model is not on this machine, its rows are those in `folder`, of an earlier version if need be.
 
     Parameters
     ----------
@@ -667,10 +705,21 @@ def full_size_study(
         Where rows are kept; usually `full_size_folder()`.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    list of dict
+        A row for every number of minutes, seed and model, with the columns of the record
+        `evaluate-full-size`.
     """
-    tasks = [(m, seed, case) for m, n in seeds.items() for seed in range(n) for case in cases]
+    tasks = []
+    for minutes, count in seeds.items():
+        for seed in range(count):
+            tasks += [(minutes, seed, case) for case in cases]
     # Files of others need not be on this machine.
-    models = {c: None if c.source == "others" else c.make().checksum() for c in cases}
+    checksums = {
+        case: None if case.source == "others" else case.make().checksum() for case in cases
+    }
     hide = None if progress is None else not progress
     rows = []
     for minutes, seed, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
@@ -678,27 +727,30 @@ def full_size_study(
         file = f"{version}/{case.name}-{minutes}-{seed}.json"
         if case.source == "others" and not ((folder / file).is_file() or case.files()):
             version = 1
-            file = f"1/{case.name}-{_NAMES.get(minutes, minutes)}-{seed}.json"
+            file = f"1/{case.name}-{_OLD_MINUTES.get(minutes, minutes)}-{seed}.json"
             if not (folder / file).is_file():
                 continue
-        identity = ["full-size", version, asdict(case), models[case], MINUTES[minutes], seed]
+        identity = ["full-size", version, asdict(case), checksums[case], MINUTES[minutes], seed]
         row = remembered(folder, identity, partial(_full_size_row, case, minutes, seed), file)
         row["minutes"] = minutes
-        rows.append(_compared(row, *long_run_log_z(case, models[case], folder)))
+        rows.append(_with_truth(row, *long_run_log_z(case, checksums[case], folder)))
     return rows
 
 
 def long_run_log_z(case: FullSizeCase, checksum: str | None, folder: Path) -> tuple[float, float]:
-    """ln Z and its standard error by runs of parallel tempering that take an hour or more, for a model with this checksum; kept in `folder`."""
-    of_case = [_TRUTH_VERSION, asdict(case), checksum]
-    identity = ["full-size-truth", *of_case, _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS, _SEED]
+    """ln Z and its standard error by runs of parallel tempering that take an hour or more.
+
+    They are kept in `folder`, for a model with this checksum.
+    """
+    settings = [_TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS, _SEED]
+    identity = ["full-size-truth", _TRUTH_VERSION, asdict(case), checksum, *settings]
     file = f"{_TRUTH_VERSION}/{case.name}-truth.json"
     truth = remembered(folder, identity, partial(_truth, case), file)
     return _mean(truth["ladders"])
 
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
-    """ln Z and its standard error by long runs of parallel tempering, from the base rates and the strongest mode in turns, until they suffice."""
+    """Long runs, alternately from the base rates and the strongest mode, until they suffice."""
     rbm = case.make().to(dtype=torch.float32)
     (train, _) = case.images()
     generator = seeded_generator(_SEED)
@@ -706,10 +758,10 @@ def _truth(case: FullSizeCase) -> dict[str, Any]:
     runs: list[list[float]] = []
     while len(runs) < 2 or (_mean(runs)[1] > _TRUTH_ERROR and len(runs) < _MOST_RUNS):
         path = BaseRatePath(rbm, starts[len(runs) % len(starts)])
-        found = parallel_tempering(path, _TRUTH_STEPS, generator)
+        estimate = parallel_tempering(path, _TRUTH_STEPS, generator)
         if not runs:
-            starts.append(mode_starts(rbm, found.samples, generator)[0])
-        runs.append([found.log_z, found.std_error])
+            starts.append(mode_starts(rbm, estimate.samples, generator)[0])
+        runs.append([estimate.log_z, estimate.std_error])
     return {"ladders": runs}
 
 
@@ -727,46 +779,46 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
     rbm = case.make()
     (train, test) = case.images()
     share = min(1.0, _USUAL_SIZE / (rbm.num_visible * rbm.num_hidden))
-    steps, tempering_steps = (round(share * number) for number in MINUTES[minutes])
-    found = evaluate(
+    usual_steps, usual_tempering_steps = MINUTES[minutes]
+    evaluation = evaluate(
         rbm,
         test,
         train,
         generator=seeded_generator(seed),
         progress=False,
-        steps=steps,
-        tempering_steps=tempering_steps,
+        steps=round(share * usual_steps),
+        tempering_steps=round(share * usual_tempering_steps),
         exact=False,
     )
-    if found.interrupted or found.tempering is None:
+    if evaluation.interrupted or evaluation.tempering is None:
         raise KeyboardInterrupt
-    best = found.runs[-1]
+    longest = evaluation.runs[-1]
     return {
         "model": case.name,
         "size": f"{rbm.num_visible} × {rbm.num_hidden}",
         "minutes": minutes,
         "seed": seed,
-        "log_z": found.tempering.log_z,
-        "value": found.average.mean,
-        "value_interval": list(found.average.interval),
-        "ais": best.bracket.upper,
-        "effective_chains": best.ais.effective_sample_size,
-        "round_trips": found.tempering.round_trips,
-        "ladder_steps": found.tempering.chain_steps,
-        "steps": best.num_steps,
-        "verdict": found.word,
-        "findings": list(found.warnings),
-        "advice": found.advice,
+        "log_z": evaluation.tempering.log_z,
+        "value": evaluation.average.mean,
+        "value_interval": list(evaluation.average.interval),
+        "ais": longest.bracket.upper,
+        "effective_chains": longest.ais.effective_sample_size,
+        "round_trips": evaluation.tempering.round_trips,
+        "ladder_steps": evaluation.tempering.chain_steps,
+        "steps": longest.num_steps,
+        "verdict": evaluation.word,
+        "findings": list(evaluation.warnings),
+        "advice": evaluation.advice,
     }
 
 
-def _compared(row: dict[str, Any], log_z: float, std_error: float) -> dict[str, Any]:
-    """A row with the true average, of this ln Z, and without the two numbers that served to compare with it."""
-    average = row["value"] + row["log_z"] - log_z
-    shown = {name: value for name, value in row.items() if name not in ("log_z", "ais")}
-    return shown | {
-        "truth": average,
+def _with_truth(row: dict[str, Any], log_z: float, std_error: float) -> dict[str, Any]:
+    """A row beside the true average, which follows from the true ln Z, with the errors of both."""
+    truth = row["value"] + row["log_z"] - log_z
+    columns = {name: value for name, value in row.items() if name not in ("log_z", "ais")}
+    return columns | {
+        "truth": truth,
         "truth_std_error": std_error,
-        "value_error": row["value"] - average,
-        "ais_error": row["ais"] - average,
+        "value_error": row["value"] - truth,
+        "ais_error": row["ais"] - truth,
     }

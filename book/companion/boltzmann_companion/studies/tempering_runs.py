@@ -1,7 +1,9 @@
-"""Runs of parallel tempering, AIS, SMC and RAISE at equal cost, repeated with different seeds, and how far they are from a known ln Z.
+"""Runs of parallel tempering, AIS, SMC and RAISE at equal cost, beside a known ln Z.
 
-The ln Z of RAISE is the one that its average log-probability of a hundred images implies, ln p*(v)
-less ln p(v). The cost is counted in chain-steps: transitions of single chains, everything included.
+Runs are repeated with different seeds. The ln Z of RAISE is the one that its average
+log-probability of a hundred images implies, ln p*(v) less ln p(v). The cost is counted in
+chain-steps: transitions of single chains, everything included.
+
 A finished run is kept in the cache as a small file, and missing runs are computed, so that an
 interrupted series can continue. A file says what computed it, but does not reflect later changes to
 the code; delete the folder after such changes.
@@ -12,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -158,13 +160,10 @@ def repeated_runs(
         As for `timed_run`.
     """
     seeds = range(seed, seed + require_count("repeats", repeats))
-    bar = _bar(seeds, f"{estimator}, {chain_steps:,} chain-steps", progress)
-    return [timed_run(estimator, path, chain_steps, own, folder, images) for own in bar]
-
-
-def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]:
+    description = f"{estimator}, {chain_steps:,} chain-steps"
     hide = None if progress is None else not progress
-    return tqdm(seeds, description, unit="seed", delay=2, disable=hide)
+    bar = tqdm(seeds, description, unit="seed", delay=2, disable=hide)
+    return [timed_run(estimator, path, chain_steps, run_seed, folder, images) for run_seed in bar]
 
 
 def _identity(
@@ -175,7 +174,7 @@ def _identity(
     if estimator == "AIS":
         identity.append(AIS_CHAINS)
     if estimator == "RAISE":
-        identity.append(tensors_checksum([_of_raise(images)]))
+        identity.append(tensors_checksum([_first_images(images)]))
     return identity
 
 
@@ -206,16 +205,17 @@ def _smc(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
 def _raise(
     images: Tensor | None, steps: int, seed: int, path: AnnealingPath[Any]
 ) -> dict[str, Any]:
-    rows = _of_raise(images).to(path.device, path.dtype)
-    betas = uniform_betas(max(1, steps // (len(rows) * CHAINS_PER_VECTOR)))
+    v = _first_images(images).to(path.device, path.dtype)
+    betas = uniform_betas(max(1, steps // (len(v) * CHAINS_PER_VECTOR)))
     generator = seeded_generator(seed, path.device)
-    found = raise_log_prob(path, rows, betas, CHAINS_PER_VECTOR, generator, progress=False)
-    log_f = path.log_f(path.state_at(rows), 1.0)
-    log_z = (log_f.double() - found.log_prob).mean().item()
-    return {"log_z": log_z, "interval": [-math.inf, math.inf], "warnings": list(found.warnings)}
+    estimate = raise_log_prob(path, v, betas, CHAINS_PER_VECTOR, generator, progress=False)
+    log_f = path.log_f(path.state_at(v), 1.0)
+    log_z = (log_f.double() - estimate.log_prob).mean().item()
+    return {"log_z": log_z, "interval": [-math.inf, math.inf], "warnings": list(estimate.warnings)}
 
 
-def _of_raise(images: Tensor | None) -> Tensor:
+def _first_images(images: Tensor | None) -> Tensor:
+    """The images that RAISE takes."""
     if images is None:
         raise InputError("images: expected some for RAISE, got none")
     return images[:_RAISE_IMAGES]
@@ -225,7 +225,7 @@ def _answer(
     estimate: TemperingEstimate | PopulationEstimate | PartitionEstimate,
     interval: tuple[float, float],
 ) -> dict[str, Any]:
-    """What all of them say."""
+    """What a row has from every estimator but RAISE."""
     return {
         "log_z": estimate.log_z,
         "std_error": estimate.std_error,
@@ -266,13 +266,13 @@ def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
     if len(runs) < 2:
         raise InputError(f"runs: expected at least two, got {len(runs)}")
     errors = [run["log_z"] - truth for run in runs]
-    held = [run["interval"][0] <= truth <= run["interval"][1] for run in runs]
+    covered = [run["interval"][0] <= truth <= run["interval"][1] for run in runs]
     return {
         "repeats": len(runs),
         "rmse": math.sqrt(statistics.fmean(error**2 for error in errors)),
         "mean_error": statistics.fmean(errors),
         "mean_error_error": statistics.stdev(errors) / math.sqrt(len(errors)),
-        "coverage": sum(held) / len(held),
+        "coverage": sum(covered) / len(covered),
         "warned": sum(bool(run["warnings"]) for run in runs),
         "seconds": statistics.median(run["seconds"] for run in runs),
     }
@@ -289,12 +289,12 @@ def seconds_rows(
     images: Tensor | None = None,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """The error of each estimator, the time of its chain-steps, and how long it would take to a tenth of a nat: rows of `tempering-seconds`.
+    """Rows of `tempering-seconds`: the error of each estimator, and its time to a tenth of a nat.
 
-    The error falls as one over the root of the cost. That of RAISE is nearly all bias, which does
-    not, and it gets no such time. The interval of a ratio of times is from the F distribution of
-    normal errors' squares. Chain-steps are timed anew, in runs that take turns, so that all meet
-    the same machine.
+    The error falls as one over the root of the cost. That of RAISE is nearly all bias, which falls
+    more slowly, so RAISE has no such time. The interval of a ratio of times is from the F
+    distribution of normal errors' squares. Chain-steps are timed anew, in runs that take turns, so
+    that all meet the same machine.
 
     Parameters
     ----------
@@ -331,15 +331,16 @@ def seconds_rows(
         runs = repeated_runs(name, path, chain_steps, repeats, seed, folder, progress, images)
         row = {"model": model, "log_z": truth, "estimator": name, "chain_steps": chain_steps}
         row |= error_row(runs, truth) | {"seconds": seconds}
-        rows.append(row | {"tenth": None, "ratio": None, "ratio_interval": None})
-        # RAISE's error is nearly all bias, which falls more slowly than the root of the cost.
+        row |= {"tenth": None, "ratio": None, "ratio_interval": None}
+        rows.append(row)
         if name == "RAISE":
             continue
-        rows[-1]["tenth"] = seconds * (row["rmse"] / 0.1) ** 2
-        rows[-1]["ratio"] = ratio = rows[-1]["tenth"] / rows[0]["tenth"]
+        row["tenth"] = seconds * (row["rmse"] / 0.1) ** 2
+        ratio = row["tenth"] / rows[0]["tenth"]
+        row["ratio"] = ratio
         if len(rows) > 1:
             ends = [ratio / fdtri(repeats, repeats, level) for level in (0.975, 0.025)]
-            rows[-1]["ratio_interval"] = ends
+            row["ratio_interval"] = ends
     return rows
 
 
@@ -350,7 +351,7 @@ def _seconds_of_a_run(
     least: dict[str, float] = dict.fromkeys(IN_TURNS, math.inf)
     for _ in range(_TIMED):
         for name in IN_TURNS:
-            began = time.process_time()
+            started = time.process_time()
             timed_run(name, path, chain_steps, seed, None, images)
-            least[name] = min(least[name], time.process_time() - began)
+            least[name] = min(least[name], time.process_time() - started)
     return least

@@ -1,4 +1,7 @@
-"""Chains so small that everything about them can be computed, beside what is measured of them; chapter 02 shows these rows."""
+"""Chains so small that everything about them can be computed, beside what is measured of them.
+
+Chapter 2 shows these rows.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,10 @@ def word(claim: object) -> str:
 def draws_row(
     dimension: int, scale: float, accepted: Tensor, log_weights: Tensor
 ) -> dict[str, Any]:
-    """Shares of N draws from a normal proposal that are accepted, and that are effective, beside what they are by formula.
+    """Shares of N draws from a normal proposal that are accepted and that are effective.
 
-    `accepted` and `log_weights` are those of rejection and of importance sampling, [N].
+    Both stand beside what they are by formula. `accepted` is from rejection sampling, [N], and
+    `log_weights` are from importance sampling, [N].
     """
     weights = log_weights.exp()
     return {
@@ -52,10 +56,10 @@ def draws_row(
 
 
 def properties_row(name: str, chain: MarkovChain) -> dict[str, Any]:
-    """Which of the properties a chain has that decide whether it converges, and whether it forgets its start."""
+    """The properties that decide whether a chain converges, and whether it forgets its start."""
     power = torch.linalg.matrix_power(chain.transition, 1_000)
-    # all rows agree with each other and with those of the next power
-    both = torch.cat([power, power @ chain.transition])
+    # All rows agree with each other and with those of the next power.
+    late_rows = torch.cat([power, power @ chain.transition])
     return {
         "chain": name,
         "irreducible": word(chain.is_irreducible),
@@ -63,25 +67,28 @@ def properties_row(name: str, chain: MarkovChain) -> dict[str, Any]:
         "recurrent": word(chain.is_recurrent),
         "ergodic": word(chain.is_ergodic),
         "stationary": ((chain.eigenvalues - 1).abs() < 1e-9).sum(),
-        "forgets": word((both - power[0]).abs().max() < 1e-9),
+        "forgets": word((late_rows - power[0]).abs().max() < 1e-9),
     }
 
 
 def distances(chain: MarkovChain, num_steps: int) -> Tensor:
-    """How far a chain that starts in its first state is from its stationary distribution, [num_steps + 1]."""
+    """How far a chain from its first state is from its stationary distribution, [num_steps + 1]."""
     start = torch.eye(chain.num_states, dtype=torch.float64)[0]
     return total_variation(chain.distributions(start, num_steps), chain.stationary)
 
 
 def bounds(chain: MarkovChain, num_steps: int) -> Tensor:
-    """What the second eigenvalue says of `distances` for a reversible chain, [num_steps + 1]."""
+    """The bounds on `distances` by the second eigenvalue of a reversible chain, [num_steps + 1]."""
     share = chain.stationary[0].item()
     times = torch.arange(num_steps + 1, dtype=torch.float64)
     return math.sqrt((1 - share) / share) / 2 * chain.convergence_rate**times
 
 
 def worth_row(name: str, chain: MarkovChain, values: Tensor, runs: Tensor) -> dict[str, Any]:
-    """What a chain's steps are worth for the mean of the values [S] of its states; with the values along runs [R, N]."""
+    """What a chain's steps are worth for the mean of the values [S] of its states.
+
+    `runs` has the values along R runs, [R, N].
+    """
     exact = chain.autocovariance(values, 2_000)
     tau = 2 * exact.sum() / exact[0] - 1
     return {
@@ -94,10 +101,10 @@ def worth_row(name: str, chain: MarkovChain, values: Tensor, runs: Tensor) -> di
 
 
 def by_belief_propagation(dbm: DBM, v: Tensor) -> tuple[Tensor, bool]:
-    """The marginals [M_1 + M_2] of the hidden units of a DBM given an image [D], and whether the messages settled."""
+    """Marginals [M_1 + M_2] of a DBM's hidden units given an image [D]; did the messages settle?"""
     first = len(dbm.hidden_bias_1)
-    both = len(dbm.hidden_bias_1) + len(dbm.hidden_bias_2)
-    couplings = torch.zeros(both, both, dtype=torch.float64)
+    num_hidden = len(dbm.hidden_bias_1) + len(dbm.hidden_bias_2)
+    couplings = torch.zeros(num_hidden, num_hidden, dtype=torch.float64)
     couplings[:first, first:] = dbm.weights_2
     biases = torch.cat([v @ dbm.weights_1 + dbm.hidden_bias_1, dbm.hidden_bias_2])
     result = loopy_belief_propagation(couplings + couplings.T, biases)
@@ -105,17 +112,25 @@ def by_belief_propagation(dbm: DBM, v: Tensor) -> tuple[Tensor, bool]:
 
 
 def by_mean_field(dbm: DBM, v: Tensor) -> tuple[Tensor, bool]:
-    """The same by mean field, and whether its updates settled."""
+    """The same by mean field; did its updates settle?"""
     field = dbm.mean_field(v[None], max_updates=2_000)
     logits = torch.cat([field.logits_1, field.logits_2], -1)
     return torch.sigmoid(logits)[0], not field.warnings
 
 
-def marginals_row(truth: Tensor, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Mean errors of marginals in percentage points, against the truth [M]; some come with whether they settled."""
+def marginals_row(
+    truth: Tensor, estimates: Mapping[str, Tensor | tuple[Tensor, bool]]
+) -> dict[str, Any]:
+    """Mean errors of marginals [M] in percentage points, and whether iterative methods settled.
+
+    An estimate by such a method is a pair of the marginals and whether it settled.
+    """
     row: dict[str, Any] = {}
-    for method, own in found.items():
-        marginals, *settled = own if isinstance(own, tuple) else (own,)
-        row[method] = 100 * (marginals - truth).abs().mean()
-        row |= {f"{method}_settled": word(each) for each in settled}
+    for method, estimate in estimates.items():
+        if isinstance(estimate, tuple):
+            marginals, settled = estimate
+            row[method] = 100 * (marginals - truth).abs().mean()
+            row[f"{method}_settled"] = word(settled)
+        else:
+            row[method] = 100 * (estimate - truth).abs().mean()
     return row

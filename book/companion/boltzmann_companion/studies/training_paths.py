@@ -1,4 +1,4 @@
-"""Retraining with the first paper's released recipe: how a model changes with the length of training, for several seeds.
+"""Retraining with the first paper's released recipe: models by the length of their training.
 
 The authors' code release gives the recipe and the images, but not how long the models of Table 1
 were trained. A single length therefore proves nothing. Instead, the path of each number of a row is
@@ -36,17 +36,18 @@ from paperlib.validation import require_count
 
 #: Numbers of epochs after which a model is examined.
 LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
-#: The shortest and the longest training, in epochs, by which a published number is judged: all lengths that a reader would accept. Ten is the
-#: only number of epochs that the release prints, in a demonstration with 15 hidden units. 250 is what its recipe for CD25 implies, whose T
-#: reaches 25 in epochs 241 to 250. A row that was not trained for so long is judged up to its last length. Both ends are the
-#: release's, and neither was chosen by what the paths give.
+#: The shortest and the longest training, in epochs, by which a published number is judged: all
+#: lengths that a reader would accept. Ten is the only number of epochs that the release prints, in
+#: a demonstration with 15 hidden units. 250 is what its recipe for CD25 implies, whose T reaches 25
+#: in epochs 241 to 250. A row that was not trained for so long is judged up to its last length.
+#: Both ends are the release's, and neither was chosen by what the paths give.
 JUDGED_FROM = 10
 JUDGED_TO = 250
 
 # Enumeration up to this many hidden units, and AIS beyond, with the paper's number of runs.
 _MAX_ENUMERATED = 25
 _NUM_CHAINS = 100
-_OF_AIS: tuple[str, ...] = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
+_AIS_COLUMNS = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
 # An image with fewer pixels on than the stroke of any digit looks blank.
 _BLANK_PIXELS = 25
 
@@ -96,7 +97,7 @@ def _lengths(row: str) -> set[int]:
 
 
 def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
-    """The path of one training run of a row, read from the cache; whatever is missing there is computed.
+    """The path of one training run of a row; what the cache does not have is computed.
 
     Parameters
     ----------
@@ -125,24 +126,26 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     path = path_file(row, seed)
     checkpoint = path.with_suffix(".safetensors")
 
-    def train(found: dict[str, Any], keep: Callable[[], None]) -> None:
-        found |= {"row": row, "seed": seed}
-        points = found.setdefault("points", [])
-        unseen = _lengths(row) - {point["epoch"] for point in points}
-        found["seconds"] = sum(point["seconds"] for point in points)
-        if not unseen:
+    def train(stored: dict[str, Any], keep: Callable[[], None]) -> None:
+        stored |= {"row": row, "seed": seed}
+        points = stored.setdefault("points", [])
+        missing = _lengths(row) - {point["epoch"] for point in points}
+        stored["seconds"] = sum(point["seconds"] for point in points)
+        if not missing:
             return
         images = load_mnist_2008()
 
         def look(epoch: int, rbm: RBM) -> None:
-            if epoch in unseen:
-                started = time.perf_counter()
-                fraction = 1.0 if epoch == all_steps_at else 0.1
-                point = look_at(rbm, images, seed, fraction, progress)
-                points.append(point | {"epoch": epoch, "seconds": time.perf_counter() - started})
-                unseen.remove(epoch)
-                found["seconds"] += points[-1]["seconds"]
-                keep()
+            if epoch not in missing:
+                return
+            started = time.perf_counter()
+            fraction = 1.0 if epoch == all_steps_at else 0.1
+            point = look_at(rbm, images, seed, fraction, progress)
+            seconds = time.perf_counter() - started
+            points.append(point | {"epoch": epoch, "seconds": seconds})
+            missing.remove(epoch)
+            stored["seconds"] += seconds
+            keep()
 
         train_rbm(
             images.train, recipe, seed, checkpoint=checkpoint, on_epoch=look, progress=progress
@@ -187,7 +190,7 @@ def look_at(
     starts = torch.cat(
         [search_points(rbm), (rbm.hidden_probs(images.test[:100]) > 0.5).to(rbm.dtype)]
     )
-    estimated: dict[str, Any] = dict.fromkeys(_OF_AIS)
+    ais_columns: dict[str, Any] = dict.fromkeys(_AIS_COLUMNS)
     if rbm.num_hidden <= _MAX_ENUMERATED:
         log_z = exact_log_z(rbm, progress=progress)
     else:
@@ -199,7 +202,7 @@ def look_at(
         starts = torch.cat([starts, (rbm.hidden_probs(ends) > 0.5).to(rbm.dtype)])
         weights = estimate.log_weights.softmax(0)
         error = estimate.std_error
-        estimated = {
+        ais_columns = {
             "log_z_error": error if math.isfinite(error) else None,
             "effective_runs": estimate.effective_sample_size,
             "num_steps": len(betas) - 1,
@@ -210,12 +213,20 @@ def look_at(
     # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no
     # estimate.
     mass = math.exp(log_mass - log_z) if log_mass <= log_z else None
-    found = {"log_z": log_z, **averages(rbm.log_unnormalized, images, rbm.dtype, log_z)}
-    return found | {"log_mass": log_mass, "largest_mass": mass, **estimated}
+    return {
+        "log_z": log_z,
+        **averages(rbm.log_unnormalized, images, rbm.dtype, log_z),
+        "log_mass": log_mass,
+        "largest_mass": mass,
+        **ais_columns,
+    }
 
 
 def _likeliest_hidden_state(rbm: RBM, states: Tensor) -> tuple[Tensor, float]:
-    """The hidden state that no flip of one unit makes likelier, of those that flips reach from `states` [N, M], and its ln sum_v e^-E."""
+    """The likeliest hidden state that flips of single units reach from `states` [N, M].
+
+    Returns it with its ln sum_v e^-E. No flip of one unit makes it likelier.
+    """
     states = states.to(rbm.weights).unique(dim=0)
     log_masses = rbm.log_unnormalized_hidden(states)
     best = states[0]
@@ -251,6 +262,9 @@ def stored_paths() -> Iterator[dict]:
 
 
 def distrusted(point: Mapping[str, Any]) -> bool:
-    """Whether ln Z at a point of a path is no estimate: AIS has no finite error, or missed a state that holds more than all that it found."""
+    """Whether ln Z at a point of a path cannot count as an estimate.
+
+    AIS has no finite error there, or it missed a state that holds more mass than all it found.
+    """
     exact = point["num_steps"] is None
     return not exact and (point["log_z_error"] is None or point["largest_mass"] is None)
