@@ -576,7 +576,7 @@ def test_what_was_found_and_what_was_computed_is_noted(tmp_path):
     assert kept(Work("one", 7, parts[:1], values), tmp_path, False) == [7]
     before = len(shards_used())
     assert kept(Work("all", 7, parts, values), tmp_path, False) == [7, 7, 7]
-    assert [(use.name, use.found) for use in shards_used()[before:]] == [
+    assert [(use.name, use.is_stored) for use in shards_used()[before:]] == [
         ("0", True),
         ("1", False),
         ("2", False),

@@ -357,7 +357,7 @@ class ShardUse(NamedTuple):
     """A shard that this process used. None: its file does not say."""
 
     name: str  # of its file, without the suffix
-    found: bool  # otherwise it was computed for this process
+    is_stored: bool  # otherwise it was computed for this process
     commit: str | None  # of the code that computed it
     dirty: bool | None  # whether that code differed from the commit
     processor: str | None  # with its vector instructions; or the name of a GPU
@@ -367,7 +367,7 @@ class ShardUse(NamedTuple):
 _used: list[ShardUse] = []
 
 
-def note(name: str, found: bool, made_by: Mapping[str, Any] | None) -> None:
+def note(name: str, is_stored: bool, made_by: Mapping[str, Any] | None) -> None:
     """Remember that this process used the shard of this name, and what its file says made it."""
     origin = made_by or {}
     commit = origin.get("commit")
@@ -379,7 +379,7 @@ def note(name: str, found: bool, made_by: Mapping[str, Any] | None) -> None:
         commit = intern(commit)
     if processor:
         processor = intern(processor)
-    use = ShardUse(name, found, commit, origin.get("dirty"), processor, origin.get("seconds"))
+    use = ShardUse(name, is_stored, commit, origin.get("dirty"), processor, origin.get("seconds"))
     _used.append(use)
 
 
@@ -403,7 +403,7 @@ def summarize_shards(uses: Iterable[ShardUse]) -> dict[str, Any]:
     seconds = [use.seconds for use in shards if use.seconds is not None]
     return {
         "count": len(shards),
-        "found": sum(use.found for use in shards),
+        "found": sum(use.is_stored for use in shards),
         "unknown": sum(use.commit is None for use in shards),
         "uncommitted": sum(bool(use.dirty) for use in shards),
         "seconds": round(sum(seconds), 1) if seconds else None,

@@ -61,7 +61,10 @@ MODEL_SUFFIXES: tuple[str, ...] = (
 )
 _SUFFIXES = (*MODEL_SUFFIXES, ".npy", ".csv")
 # The formats that are not named by a suffix.
-_FORMAT_OF_SUFFIX = dict.fromkeys(_HDF5_SUFFIXES, "HDF5") | dict.fromkeys(_TORCH_SUFFIXES, "torch")
+_FORMAT_OF_SUFFIX: dict[str, str] = {
+    **dict.fromkeys(_HDF5_SUFFIXES, "HDF5"),
+    **dict.fromkeys(_TORCH_SUFFIXES, "torch"),
+}
 _OCTAVE = (
     "a file in a format of Octave's own: write it there with save -v7 FILE.mat NAME, with the "
     "names of the variables"

@@ -96,7 +96,7 @@ class Course(NamedTuple):
     epochs: Tensor  # of the looks, [E]
     log_likelihood: Tensor  # exact average log-probability at each look, [E]
     errors: Tensor  # reconstruction error of every epoch
-    kept: dict[int, RBM]  # models by their epoch
+    models: dict[int, RBM]  # those to keep, by their epoch
 
     @property
     def smoothed_errors(self) -> Tensor:

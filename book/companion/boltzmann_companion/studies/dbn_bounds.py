@@ -40,7 +40,7 @@ def timed_ais(
     started = time.perf_counter()
     result = size.ais(path, betas, chains, seed)
     minutes = (time.perf_counter() - started) / 60
-    return result, None if any(use.found for use in shards_used()[before:]) else minutes
+    return result, None if any(use.is_stored for use in shards_used()[before:]) else minutes
 
 
 def recorded_log_z(size: Profile, record_name: str, model_id: str) -> float | None:
