@@ -654,26 +654,8 @@ def verdicts(stored: Stored) -> Numbers:
     for name, rows in studies.items():
         held = sum(holds_truth(row) for row in rows if is_trusted(row))
         yield f"trusted-held-{name}", "count", held, "trusted values whose interval holds the truth"
-        if name == "deep":
-            continue
-        alarms = [row["findings"] for row in rows if row["outcome"] == "right, suspected"]
-        rough = [each for each in alarms if any("The ladder knows" in text for text in each)]
-        what = "alarms: tempering knows ln Z too roughly"
-        yield f"alarms-rough-{name}", "count", len(rough), what
     models = {(row["data"], row["model"]) for row in studies["study"]}
     yield "study-models", "count", len(models), "models of the study"
-    alarms = [row for row in studies["study"] if row["outcome"] == "right, suspected"]
-    reasons = [row["findings"] for row in alarms]
-    beside = sum(any("others beside it" in text for text in each) for each in reasons)
-    could = sum(all("could raise" in text for text in each) for each in reasons)
-    low = sum(
-        not any("The ladder knows" in text for text in each)
-        and any("three quarters of the images" in text for text in each)
-        for each in reasons
-    )
-    yield "alarms-missed", "count", beside, "alarms: a mode was missed that adds next to nothing"
-    yield "alarms-not-excluded", "count", could, "alarms: a mode could not be excluded"
-    yield "alarms-low", "count", low, "alarms: RAISE is too low for nearly all images"
     worst = max(abs(row["value_error"]) for row in studies["deep"])
     yield "deep-worst", "nats", worst, "largest error of a deep model"
     for steps in (128, 2_048):
