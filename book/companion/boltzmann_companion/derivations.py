@@ -96,9 +96,6 @@ def authors_log_z(stored: Stored) -> Numbers:
     average = stored.row("exact-binarization", model="as in training")["test"]
     yield "tempering-long-log-z", "nats", average - truth, "ln Z by long runs of tempering"
     yield "long-less-tempering", "nats", long - average + truth, "ln Z by AIS less that"
-    timed = stored.rows("tempering-seconds", model="CD25(500)")[0]["log_z"]
-    what = "the truth of tempering-seconds less that of AIS"
-    yield "seconds-over-long", "nats", timed - long, what
     yield "long-less-first", "nats", long - first, "that less our first estimate"
     yield "both-less-long", "nats", both[0] - long, "the lower end less ln Z of the long runs"
     yield "printed-less-first", "nats", 451.28 - first, "451.28 less our first estimate"
