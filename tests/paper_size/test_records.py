@@ -18,7 +18,7 @@ from paperlib.datasets.images import data_folders
 #: The last record that is made, and the parameters and settings that differ from the book's.
 PARTS = {
     "05-exact-partition-functions": ("sm2008-table-1", {}),
-    "06-full-size-rbms": ("sm2008-ais-course", {"rbms": ["mnist-cd1-500"]}),
+    "06-full-size-rbms": ("sm2008-ais-course", {}),
     "07-deep-belief-networks": ("dbn-greedy-bound", {}),
     "08-raise": ("raise-figure-3", {"max_k": 10, "csl": [100, 1]}),
     "09-control-variates": ("control-variate-variance", {}),
