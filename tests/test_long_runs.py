@@ -198,7 +198,7 @@ def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatc
         assert steps_for(*arguments) == [3]
         kept(one.run, size.folder, False)
     assert steps_for(*arguments) == [3, 5]
-    monkeypatch.setattr(store, "_computed", lambda *_: pytest.fail("a shard is missing"))
+    monkeypatch.setattr(store, "_compute", lambda *_: pytest.fail("a shard is missing"))
     for start, path in paths.items():
         stream = SEED + table.stream(number, start, 5)
         assert len(size.ais(path, uniform_betas(5), 150, stream).log_weights) == 150

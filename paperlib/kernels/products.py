@@ -172,6 +172,9 @@ class IntegerProduct(BinaryProduct):
             pieces[1, :, rows] = (fixed - 256 * upper).T
             start = rows.stop
         self.pieces = pieces.reshape(-1, self._rows).T
+        if self._rows == 1:
+            # As a row: torch misreads a single one that is said to lie by columns.
+            self.pieces = pieces.reshape(1, -1)
         # With few columns, all sums are always computed anew.
         self.narrow = matrix.shape[1] < _FEWEST_COLUMNS
         # Whether torch multiplies eight-bit integers with instructions for them, in many threads.

@@ -89,7 +89,8 @@ class PopulationEstimate(StudentEstimate):
         if count < 2:
             return math.inf
         variance = self.log_weights.var()
-        log_mean_variance = variance / count + variance.square() / (2 * (count - 1))
+        second_order = variance.square() / (2 * (count - 1))
+        log_mean_variance = variance / count + second_order
         return log_mean_variance.sqrt().item()
 
     @property
@@ -182,7 +183,8 @@ def _walk(
     state, log_weights = begin_forward(path, all_chains, generator)
     # the same numbers in memory, a row for each population
     rows = log_weights.view(count, num_chains)
-    chains = torch.arange(all_chains, device=path.device).view(count, num_chains)
+    chains = torch.arange(all_chains, device=path.device)
+    chains = chains.view(count, num_chains)
     ancestors = chains
     resampled = torch.zeros(count, dtype=torch.int64, device=path.device)
     # the part of ln Z that resampling has taken out of the weights
