@@ -796,6 +796,25 @@ def test_interruption_of_the_runs_from_modes_leaves_the_result(monkeypatch):
 
 
 @pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize("step", ["_run", "_temper"])
+def test_interruption_of_the_second_short_run_leaves_the_first(monkeypatch, step):
+    """In its first run of AIS, when it has nothing yet, and in parallel tempering after that."""
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 1_024)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 80_000)
+    test = draws(SMALL, 100, 3)
+    with monkeypatch.context() as patch:
+        calls = interrupt_call(patch, AnnealingRuns, step, 0)
+        first = estimate(SMALL, test, steps=64, tempering_steps=5_000)
+    second_calls = interrupt_call(monkeypatch, AnnealingRuns, step, len(calls) + 1)
+    # A little narrower, so that a fifth of the whole effort is tried next.
+    result = estimate(SMALL, test, tolerance=0.7 * first.width)
+    assert len(second_calls) == len(calls) + 1
+    assert result.average == first.average
+    assert (result.effort.num_steps, result.effort.tempering_steps) == (64, 5_000)
+    assert result.trustworthy
+
+
+@pytest.mark.usefixtures("_estimated")
 def test_interruption_of_the_longer_run_leaves_the_shorter_one(monkeypatch):
     calls = interrupt_call(monkeypatch, AnnealingRuns, "_run", 4)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False, tolerance=1e-9)

@@ -174,7 +174,9 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Ctrl-C ends the run; the result so far is returned, marked as interrupted.
+        Ctrl-C ends the run. The result so far is returned, marked as interrupted; or that of a
+        shorter run, unmarked, if one was complete and parallel tempering of the longer one had not
+        ended. Its `effort` says how much was run.
 
     Raises
     ------
@@ -690,15 +692,7 @@ def _estimate_in_time(
         shorter, final = _estimate_to_tolerance(starts, effort, progress, tolerance)
         if final:
             return shorter
-    try:
-        longest = _estimate_all(starts, effort, progress)
-    except KeyboardInterrupt:
-        if not shorter:
-            raise
-        return shorter
-    # Whoever stops it before parallel tempering has ended gets the estimates of the shorter run.
-    if shorter and any(each.tempering is None for each in longest):
-        return shorter
+    longest, _ = _estimate_after(shorter, starts, effort, progress)
     return longest
 
 
@@ -708,7 +702,7 @@ def _estimate_to_tolerance(
     """Estimates with growing parts of an effort, up to a half of it, and whether they are final.
 
     The last ones are final where they are trusted, narrow and confirmed, or were interrupted.
-    Otherwise the whole effort is needed, and the generator is as it was.
+    Otherwise the whole effort is needed, and all sources of random numbers are as they were.
     """
     generator = starts[0].generator
     estimates: list[Evaluation] = []
@@ -716,7 +710,9 @@ def _estimate_to_tolerance(
     while share < 1 / 2:
         state = generator.get_state()
         part = part_of(effort, share)
-        estimates = _estimate_all(starts, part, progress)
+        estimates, interrupted = _estimate_after(estimates, starts, part, progress)
+        if interrupted:
+            return estimates, True
         width = max(each.width for each in estimates)
         settled = all(each.word == Verdict.TRUSTED for each in estimates)
         narrow = settled and width <= tolerance
@@ -727,14 +723,34 @@ def _estimate_to_tolerance(
         if confirmed:
             enough = replace(part, tolerance=tolerance)
             return [replace(each, effort=enough) for each in estimates], True
-        if any(each.interrupted for each in estimates):
-            return estimates, True
-        # The same numbers as if nothing had been run before.
+        # The next run gives the same numbers as if nothing had been run before.
         generator.set_state(state)
+        for start in starts:
+            if start.hidden is not None:
+                start.hidden.restart()
         if narrow or not settled:
             break
         share *= _MARGIN * (width / tolerance) ** 2
     return estimates, False
+
+
+def _estimate_after(
+    shorter: list[Evaluation], starts: Sequence[Start], effort: Effort, progress: bool | None
+) -> tuple[list[Evaluation], bool]:
+    """Estimates of a longer run, and whether they were interrupted.
+
+    If that happens before parallel tempering has ended, the estimates of the shorter run, if there
+    are any, are returned as they are.
+    """
+    try:
+        longer = _estimate_all(starts, effort, progress)
+    except KeyboardInterrupt:
+        if not shorter:
+            raise
+        return shorter, True
+    if shorter and any(each.tempering is None for each in longer):
+        return shorter, True
+    return longer, any(each.interrupted for each in longer)
 
 
 def _confirmed(

@@ -134,6 +134,14 @@ class HiddenLayers:
         self._gain = self._look(order, seeded_generator(seed + 1, generator.device))
         self._chosen = order[:POSTERIOR_IMAGES]
         self.estimate = self._drawn()
+        # What `restart` goes back to.
+        self._first_estimate = self.estimate
+        self._first_state = self._generator.get_state()
+
+    def restart(self) -> None:
+        """Forget all that `refine` and `doubts` did: they then give the same numbers again."""
+        self.estimate = self._first_estimate
+        self._generator.set_state(self._first_state)
 
     def refine(self, largest: int, progress: bool | None = None) -> LogUnnormalized:
         """Anneal in up to `largest` steps, if draws alone are not enough."""
