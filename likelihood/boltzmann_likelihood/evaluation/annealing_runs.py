@@ -64,8 +64,9 @@ _LARGEST_K = 100_000
 # units of that of the first run.
 TEMPERING_SHARE = 1 / 3
 MODES_WORK = 1 / 4
-# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering.
-_LEFT = 4 / 3
+# The last run of AIS and RAISE takes as long as this multiple of the first run of parallel
+# tempering, where the minutes set the steps of both.
+_LEFT = (1 / TEMPERING_SHARE - 1 - MODES_WORK) / sum(1 / part for part in FRACTIONS)
 # A doubtful run from a mode gets so many times the steps of parallel tempering at a time.
 _PORTION = 1 / 3
 # Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as
@@ -79,11 +80,15 @@ SOME_IMAGES = 64
 
 @dataclass
 class _Tempering:
-    """Parallel tempering that can be made longer, and its estimate so far."""
+    """Parallel tempering that can be made longer, and its estimate so far.
+
+    `check` says whether the estimate is compared with a proven bound.
+    """
 
     path: Any
     run: TemperingRun
     estimate: TemperingEstimate
+    check: bool
     # By the mode where it starts; see `ModeCheck`.
     promised: float = 0.0
 
@@ -305,7 +310,11 @@ class AnnealingRuns:
         return path_to(self._annealed, visible_bias)
 
     def _hardly_reached(self, run: AnnealingRun, tempering: TemperingEstimate) -> Tensor:
-        """The images for which RAISE is too low in this run, as units of the annealed model."""
+        """The images for which RAISE is too low in this run, as units of the annealed model.
+
+        What RAISE loses by few draws of hidden units is measured only after all runs, and so is
+        not allowed for: of a DBN, more images count here than in the verdict.
+        """
         lacking = shortfall(run, tempering)
         if lacking is None:
             return torch.empty(0, self._annealed.num_visible, device=self._model.device)
@@ -354,15 +363,14 @@ class AnnealingRuns:
     ) -> _Tempering:
         """Parallel tempering along a path, from its beginning."""
         run = TemperingRun(path, Plan(chain_steps, None, None, _SAMPLES), self._generator)
-        return _Tempering(path, run, finish(run, on_step, check))
+        return _Tempering(path, run, finish(run, on_step, check), check)
 
     def _extend(
         self, tempering: _Tempering, chain_steps: int, on_step: Callable[[int], object]
     ) -> None:
         """Make parallel tempering longer."""
         tempering.run.extend(chain_steps)
-        check = tempering.estimate.lower_bound is not None
-        tempering.estimate = finish(tempering.run, on_step, check)
+        tempering.estimate = finish(tempering.run, on_step, tempering.check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with so many intermediate distributions, and the bracket that they make."""

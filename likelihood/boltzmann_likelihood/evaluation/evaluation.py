@@ -265,7 +265,7 @@ class Target:
         What is evaluated: `whole` or, where there are no test images, the RBM with the same ln Z.
     rows : Tensor, shape [N, D]
         The binary test images that count: those of weight zero need no computation. Without test
-        images there are none, until draws of the model stand in for them.
+        images they are placeholders, which draws of the model replace in `find_start`.
     weights : Tensor or None, shape [N]
         Their weights; None if all count alike.
     train : Tensor or None, shape [any, D]
@@ -319,11 +319,12 @@ def target_of(
     """
     inputs = inputs_of(model, test, train)
     whole = model_of(model)
-    has_images = needs_images or test is not None
-    if has_images:
+    has_images = test is not None
+    if has_images or needs_images:
+        # Fails if they are needed and missing.
         rows = as_binary("test", pixels_of(test), whole.num_visible)
     else:
-        # any rows show whether a model is that of its path
+        # Any rows show whether a model is that of its path.
         rows = _coin_tosses(whole.num_visible)
         if weights is not None:
             raise InputError("weights: expected test images as well, got weights alone")

@@ -376,7 +376,10 @@ class HiddenLayers:
         return log_weights.view(-1, chains).cpu()
 
     def _rise(self, log_weights: Tensor) -> float:
-        """How much the average ln p*(v) of the chosen images falls with half of the chains."""
+        """How much the average over the chosen images rises from half of the chains to all.
+
+        It stands in for the rise when the chains are doubled.
+        """
         halves = log_mean_exp(log_weights.unflatten(1, (2, -1))).mean(1)
         rises = log_mean_exp(log_weights) - halves
         return weighted_mean(rises, self._weights_of(self._chosen)).item()

@@ -352,8 +352,7 @@ def shortfall(
     allowed = explained + _TOLERANCE
     if nats <= allowed:
         return None
-    # The average uses a control variate, so that it may be lower than every single image is.
-    return Shortfall(nats, explained, by_image >= min(allowed, by_image.max().item()))
+    return Shortfall(nats, explained, by_image >= allowed)
 
 
 def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
