@@ -36,7 +36,12 @@ from boltzmann_likelihood.evaluation.result import (
     FinishedRuns,
     Judgement,
 )
-from boltzmann_likelihood.evaluation.verdict import Shortfall, find_warnings, judge, shortfall
+from boltzmann_likelihood.evaluation.verdict import (
+    Shortfall,
+    find_annealing_warnings,
+    judge,
+    shortfall,
+)
 from paperlib import storage
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import base_rate_bias
@@ -362,7 +367,7 @@ def test_raise_that_falls_short(sound, short, checks, explained, word, reason):
     Where some images are hard to reach, runs from them decide.
     """
     run = replace(with_raise(sound, short), image_checks=checks)
-    judgement = judge(run, OPEN_BRACKET, explained=explained)
+    judgement = judge(run, OPEN_BRACKET, raise_loss=explained)
     assert judgement.word == word
     assert bool(judgement.warnings) == (word != "trusted")
     settled = judgement.settled[len(OPEN_BRACKET) :]
@@ -604,7 +609,7 @@ SAID_OF_RUNS = {
 )
 def test_what_is_said_of_ais_and_raise(runs, warning, is_expected):
     """An error that is not known excuses no movement."""
-    assert (warning in " ".join(find_warnings(finished_with(*runs)))) == is_expected
+    assert (warning in " ".join(find_annealing_warnings(finished_with(*runs)))) == is_expected
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -644,7 +649,7 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     assert finished.tempering.log_z == pytest.approx(exact - missed, abs=0.3)
     largest = max(check.missed for check in finished.mode_checks if check.significant or missed < 1)
     assert largest == pytest.approx(missed, abs=0.15)
-    judgement = judge(finished, find_warnings(finished))
+    judgement = judge(finished, find_annealing_warnings(finished))
     assert judgement.word == ("not trusted" if missed > 1 else "trusted")
     warnings = [text for text in judgement.warnings if "the first run missed that mode" in text]
     assert len(warnings) == (missed > 1)
