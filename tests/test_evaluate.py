@@ -36,7 +36,12 @@ from boltzmann_likelihood.evaluation.result import (
     FinishedRuns,
     Judgement,
 )
-from boltzmann_likelihood.evaluation.verdict import Shortfall, find_warnings, judge, shortfall
+from boltzmann_likelihood.evaluation.verdict import (
+    Shortfall,
+    find_annealing_warnings,
+    judge,
+    shortfall,
+)
 from paperlib import storage
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import base_rate_bias
@@ -362,7 +367,7 @@ def test_raise_that_falls_short(sound, short, checks, explained, word, reason):
     Where some images are hard to reach, runs from them decide.
     """
     run = replace(with_raise(sound, short), image_checks=checks)
-    judgement = judge(run, OPEN_BRACKET, explained=explained)
+    judgement = judge(run, OPEN_BRACKET, raise_loss=explained)
     assert judgement.word == word
     assert bool(judgement.warnings) == (word != "trusted")
     settled = judgement.settled[len(OPEN_BRACKET) :]
@@ -604,7 +609,7 @@ SAID_OF_RUNS = {
 )
 def test_what_is_said_of_ais_and_raise(runs, warning, is_expected):
     """An error that is not known excuses no movement."""
-    assert (warning in " ".join(find_warnings(finished_with(*runs)))) == is_expected
+    assert (warning in " ".join(find_annealing_warnings(finished_with(*runs)))) == is_expected
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -644,7 +649,7 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     assert finished.tempering.log_z == pytest.approx(exact - missed, abs=0.3)
     largest = max(check.missed for check in finished.mode_checks if check.significant or missed < 1)
     assert largest == pytest.approx(missed, abs=0.15)
-    judgement = judge(finished, find_warnings(finished))
+    judgement = judge(finished, find_annealing_warnings(finished))
     assert judgement.word == ("not trusted" if missed > 1 else "trusted")
     warnings = [text for text in judgement.warnings if "the first run missed that mode" in text]
     assert len(warnings) == (missed > 1)
@@ -793,6 +798,25 @@ def test_interruption_of_the_runs_from_modes_leaves_the_result(monkeypatch):
     assert len(calls) == 1
     assert result.trustworthy
     assert result.effort.num_steps == 64
+
+
+@pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize("step", ["_run", "_temper"])
+def test_interruption_of_the_second_short_run_leaves_the_first(monkeypatch, step):
+    """In its first run of AIS, when it has nothing yet, and in parallel tempering after that."""
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 1_024)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 80_000)
+    test = draws(SMALL, 100, 3)
+    with monkeypatch.context() as patch:
+        calls = interrupt_call(patch, AnnealingRuns, step, 0)
+        first = estimate(SMALL, test, steps=64, tempering_steps=5_000)
+    second_calls = interrupt_call(monkeypatch, AnnealingRuns, step, len(calls) + 1)
+    # A little narrower, so that a fifth of the whole effort is tried next.
+    result = estimate(SMALL, test, tolerance=0.7 * first.width)
+    assert len(second_calls) == len(calls) + 1
+    assert result.average == first.average
+    assert (result.effort.num_steps, result.effort.tempering_steps) == (64, 5_000)
+    assert result.trustworthy
 
 
 @pytest.mark.usefixtures("_estimated")

@@ -13,6 +13,7 @@ from enumeration import all_states, assert_rates, random_dbm, random_rbm
 from boltzmann_companion.studies.hunted_deep import KINDS, hunted_model
 from boltzmann_companion.studies.study import _PARTS, DeepCase, holds_truth, study
 from boltzmann_likelihood.evaluation import audit_evaluation, compare, evaluate
+from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
 from boltzmann_likelihood.evaluation.audit import AuditVerdict
 from boltzmann_likelihood.evaluation.evaluation import _error_of_draws
 from boltzmann_likelihood.evaluation.hidden_layers import _APART, HiddenLayers
@@ -284,6 +285,22 @@ def test_raise_with_few_draws_of_the_hidden_units_casts_no_doubt_on_ln_z():
     for judgement, is_said in ((evaluation.judgement, False), (judge(evaluation), True)):
         text = " ".join([*judgement.warnings, *judgement.settled])
         assert ("nats below parallel tempering's average" in text) == is_said
+
+
+def test_a_shorter_run_changes_no_number_of_the_longer_one(monkeypatch):
+    """Neither draws nor annealing of the hidden units depend on what was run before."""
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 1_024)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 80_000)
+    monkeypatch.setattr(HiddenLayers, "seconds_per_step", lambda layers: 0.0)
+    model, _ = spread_out(30, 1.2)
+    images = (torch.rand(50, 8, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
+    options = {"generator": 6, "progress": False}
+    longer = evaluate(model, images, tolerance=1e-9, **options)
+    assert (longer.effort.num_steps, longer.effort.tempering_steps) == (1_024, 80_000)
+    alone = evaluate(model, images, steps=1_024, tempering_steps=80_000, **options)
+    assert longer.unnormalized.steps > 0
+    assert torch.equal(longer.log_unnormalized, alone.log_unnormalized)
+    assert longer.average == alone.average
 
 
 def test_only_an_exact_average_above_0_is_impossible():

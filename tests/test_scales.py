@@ -16,7 +16,7 @@ from boltzmann_likelihood.evaluation.averages import ImageAverage
 from boltzmann_likelihood.evaluation.precision import chain_dtype
 from boltzmann_likelihood.evaluation.report import as_dict, describe, describe_training
 from boltzmann_likelihood.evaluation.result import FinishedRuns
-from boltzmann_likelihood.evaluation.verdict import impossible
+from boltzmann_likelihood.evaluation.verdict import doubts_above_zero
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.models import RBM
@@ -283,7 +283,7 @@ def test_a_pixel_that_is_not_always_as_its_bias_says():
 )
 def test_an_average_above_zero_by_more_than_its_error_is_impossible(interval, caught):
     average = ImageAverage(sum(interval) / 2, interval, interval, 0.1, interval[1])
-    doubts = impossible(average)
+    doubts = doubts_above_zero(average)
     assert [doubt.word for doubt in doubts] == ["not trusted"] * caught
 
 

@@ -299,7 +299,7 @@ class Clock(Frozen):
 def test_replicas_begin_with_the_chains_of_different_times(replicas, times):
     """Replicas that begin with chains of one time share an error that their differences hide."""
     run = TemperingRun(Clock(), Plan(4_000, None, replicas, 100), seeded_generator(0))
-    while not run.main:
+    while not run.in_main_round:
         steps_before = run.spent
         num_chains = run.replicas.num_chains
         run.advance(lambda _: None)

@@ -227,7 +227,7 @@ def test_a_failure_in_one_thread_ends_the_others(threads, side_by_side):
     path = path_of(WIDE)
     counts = []
     run = runs.TemperingRun(path, runs.Plan(10**6, None, 4, 10), seeded_generator(1))
-    while not run.main:
+    while not run.in_main_round:
         run.advance(lambda _: None)
 
     def tell(chains):

@@ -159,6 +159,7 @@ def run_chains(
         return path.transition(state, beta_to, generator)
 
     state = walk(path, step, state, log_weights, schedule[:-1], generator, on_step)
+    # The last weight is that of the state before its last transition: so is its correction.
     correction = path.end_correction(state, 1)
     state = step(state, log_weights, schedule[-2], 1.0, generator)
     log_weights += correction

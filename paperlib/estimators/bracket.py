@@ -120,7 +120,7 @@ class Bracket:
         Those of the AIS estimate.
     vector_gaps : Tensor, shape [n]
         ln p*(v) - ln Z-hat minus RAISE's estimate for each vector that RAISE was run for, float64;
-        `gap` is their mean.
+        `gap` is their weighted mean.
     vector_weights : Tensor, shape [n], or None
         Weights of these vectors; None if all count equally.
 

@@ -38,11 +38,11 @@ _ROUNDING = 1e-9
 _MAX_STEPS = 200
 # An image for which RAISE is too large counts by this factor at most, so that a few images unlike
 # the model's draws decide nothing.
-_MOST = 10.0
+_RATIO_CAP = 10.0
 # How far beyond all images the bound is searched for, in nats.
-_FAR = 10.0
+_SEARCH_MARGIN = 10.0
 # How exactly it is searched for, in nats.
-_EXACT = 1e-6
+_BISECTION_WIDTH = 1e-6
 
 
 def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
@@ -143,14 +143,14 @@ def upper_bound_from_reached(
     powers = torch.ones_like(log_ratios) if weights is None else weights / weights.max()
 
     def log_wealth(log_z: float) -> float:
-        ratios = (log_z - log_ratios).clamp(max=math.log(_MOST)).exp()
+        ratios = (log_z - log_ratios).clamp(max=math.log(_RATIO_CAP)).exp()
         return (powers * ((1 + ratios) / 2).log()).sum().item()
 
-    low = log_ratios.min().item() - _FAR
-    high = log_ratios.max().item() + _FAR
+    low = log_ratios.min().item() - _SEARCH_MARGIN
+    high = log_ratios.max().item() + _SEARCH_MARGIN
     if log_wealth(high) <= -math.log(chance):
         return math.inf
-    while high - low > _EXACT:
+    while high - low > _BISECTION_WIDTH:
         middle = (low + high) / 2
         if log_wealth(middle) <= -math.log(chance):
             low = middle

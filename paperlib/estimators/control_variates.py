@@ -141,7 +141,8 @@ def control_variate_mean(
     cases.
 
     As an average over the N cases at hand, it is (1 - n/N) S^2 / n + nu^2 / n: S^2 is the variance
-    over the cases of what is expected of Y - alpha X, and nu^2 the mean variance of the noise in Y.
+    over the cases of the conditional mean of Y - alpha X, and nu^2 the mean variance of the noise
+    in Y.
     The variance s^2 of Y - alpha X over the batch estimates their sum, so that the error has two
     parts, (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands
     for it.

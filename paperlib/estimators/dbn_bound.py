@@ -49,8 +49,8 @@ class DBNBoundEstimate(StudentEstimate):
     log_z : float
         The ln Z of the top RBM that was used.
     ais_error : (float, float)
-        Three-sigma interval of ln Z minus ln Z, the last column of the paper's Table 2; (0, 0) for
-        an exact ln Z.
+        The ends of the three-sigma interval of ln Z relative to `log_z`, as in the last column of
+        the paper's Table 2; (0, 0) for an exact ln Z.
 
     Examples
     --------

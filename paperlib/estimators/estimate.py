@@ -57,7 +57,7 @@ class Estimate:
     warnings: Any = ()
 
     def _details(self) -> str:
-        """What is displayed right behind the number."""
+        """What is displayed directly after the number."""
         return ""
 
     def __repr__(self) -> str:
@@ -269,7 +269,7 @@ def find_warnings(
     return tuple(warnings)
 
 
-def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "") -> list[str]:
+def below_bound(log_z: float, high: float, bound: float | None, more_advice: str = "") -> list[str]:
     """A warning if the interval of an estimate, up to `high`, lies below a proven lower bound."""
     if bound is None or bound <= high:
         return []
@@ -278,7 +278,7 @@ def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "
     warning = (
         f"The estimate is too low by at least {nats} nats: ln Z is proven to be at least "
         f"{bound:.2f}. The chains missed a mode that holds most of Z; "
-        f"start them at the training set's base rates{or_else}."
+        f"start them at the training set's base rates{more_advice}."
     )
     return [warning]
 

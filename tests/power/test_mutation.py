@@ -376,7 +376,7 @@ GROUPS = {
         ),
         mutant(
             "RAISE is forgiven though it is too low for all images alike",
-            "evaluation/verdict.py: short.affected.double().mean() > «_MOST→1»:",
+            "evaluation/verdict.py: short.affected.double().mean() > «_MOST_AFFECTED→1»:",
             f"{EVALUATE}raise_that_falls_short[for all, and no mode is near]",
         ),
         mutant(
@@ -413,7 +413,7 @@ GROUPS = {
     "numbers that look surer than they are": [
         mutant(
             "chains walk in float32, whatever the numbers of the model",
-            "evaluation/precision.py: if not _effect_of_single_precision(model) < «→1e9 * »_LEAST_DIGIT:",
+            "evaluation/precision.py: if not _effect_of_single_precision(model) < «→1e9 * »_LARGEST_EFFECT:",
             f"{SCALES}the_sums_decide_the_type_of_the_chains[1-100000.0-False]",
         ),
         mutant(

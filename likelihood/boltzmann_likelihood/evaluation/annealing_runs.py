@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from boltzmann_likelihood.evaluation.hidden_layers import FRACTIONS
+from boltzmann_likelihood.evaluation.hidden_layers import DIVISORS, TOTAL_STEPS
 from boltzmann_likelihood.evaluation.interruption import before_estimate
 from boltzmann_likelihood.evaluation.modes import (
     ModeCheck,
@@ -31,9 +31,9 @@ from boltzmann_likelihood.evaluation.modes import (
     Optimum,
     check_mode,
     evenly_spread,
-    explored,
+    start_bias_near,
 )
-from boltzmann_likelihood.evaluation.result import AnnealingRun, FinishedRuns, Part
+from boltzmann_likelihood.evaluation.result import AnnealingRun, FinishedRuns, Remedy
 from boltzmann_likelihood.evaluation.verdict import find_doubts, shortfall
 from paperlib.annealing import AnnealingPath, BaseRatePath, path_to, uniform_betas
 from paperlib.estimators import (
@@ -52,7 +52,7 @@ from paperlib.numerics import seeded_generator
 from paperlib.threads import step_bar
 
 #: With fewer steps, the first of the runs would have no intermediate distribution.
-FEWEST_STEPS = 2 * FRACTIONS[0]
+FEWEST_STEPS = 2 * DIVISORS[0]
 AIS_CHAINS = 200
 RAISE_VECTORS = 100
 CHAINS_PER_VECTOR = 4
@@ -60,31 +60,36 @@ CHAINS_PER_VECTOR = 4
 _PILOT_STEPS = 20
 _GPU_PILOT_STEPS = 5_000
 _LARGEST_K = 100_000
-# The share of the time for parallel tempering, and the work for its runs from two modes together in
-# units of that of the first run.
+# The share of the time for the first run of parallel tempering.
 TEMPERING_SHARE = 1 / 3
+# The work for its runs from two modes together, in units of that of the first run.
 MODES_WORK = 1 / 4
-# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering.
-_LEFT = 4 / 3
-# A doubtful run from a mode gets so many times the steps of parallel tempering at a time.
+# The last run of AIS and RAISE takes as long as this multiple of the first run of parallel
+# tempering, where the minutes set the steps of both.
+_LEFT = (1 / TEMPERING_SHARE - 1 - MODES_WORK) / TOTAL_STEPS
+# A doubtful run from a mode gets this multiple of the steps of parallel tempering at a time.
 _PORTION = 1 / 3
 # Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as
 # many as AIS and RAISE. Its memory grows with them, to 400 MB at most.
 TEMPERING_STEPS = (5_000, 10_000_000)
 _TEMPERING_PILOT_STEPS = 10_000
 _SAMPLES = 1_000
-#: Test and training images from which modes are looked for, of each kind.
+#: Modes are looked for from this many test images, and from as many training images.
 SOME_IMAGES = 64
 
 
 @dataclass
 class _Tempering:
-    """Parallel tempering that can be made longer, and its estimate so far."""
+    """Parallel tempering that can be made longer, and its estimate so far.
+
+    `check` says whether the estimate is compared with a proven bound.
+    """
 
     path: Any
     run: TemperingRun
     estimate: TemperingEstimate
-    # By the mode where it starts; see `ModeCheck`.
+    check: bool
+    # What the mode where it starts promises; see `ModeCheck`.
     promised: float = 0.0
 
 
@@ -138,7 +143,7 @@ class AnnealingRuns:
 
         `affordable_steps` and `affordable_tempering_steps` make the pilot runs.
         """
-        annealing = FEWEST_STEPS * sum(1 / part for part in FRACTIONS) * self._step_seconds
+        annealing = FEWEST_STEPS * TOTAL_STEPS * self._step_seconds
         # Parallel tempering, and as much again from each of two modes.
         tempering = 3 * TEMPERING_STEPS[0] * self._chain_step_seconds
         # Checks of three runs and of parallel tempering; the search for modes takes about as long
@@ -150,10 +155,9 @@ class AnnealingRuns:
 
         A pilot run finds it, which leaves the generator unchanged.
         """
-        steps = sum(1 / part for part in FRACTIONS)
         with self._pilot():
             self._step_seconds = self._seconds_per_step()
-            affordable = int(seconds / self._step_seconds / steps)
+            affordable = int(seconds / self._step_seconds / TOTAL_STEPS)
             # Checks take a while for a large model only, and count where time is short.
             if affordable <= FEWEST_STEPS:
                 self._check_seconds = self._seconds_of_checks()
@@ -221,7 +225,9 @@ class AnnealingRuns:
         Both together are as long as `tempering`, a run that may know both phases.
         """
         search = ModeSearch(self._annealed, tempering.samples)
-        starts = [explored(self._annealed, mode, self._generator) for mode in search.phases()]
+        starts = [
+            start_bias_near(self._annealed, mode, self._generator) for mode in search.phases()
+        ]
         steps = max(TEMPERING_STEPS[0], tempering.chain_steps // 2)
         with step_bar(len(starts) * steps, "Tempering from modes", progress) as bar:
             runs = [
@@ -231,9 +237,9 @@ class AnnealingRuns:
         return [run.estimate for run in runs]
 
     def _series(self, largest: int, tempering_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
-        """What is finished, after each part."""
-        begin = largest // FRACTIONS[0]
-        middle = largest // FRACTIONS[1]
+        """What is finished, after each run."""
+        begin = largest // DIVISORS[0]
+        middle = largest // DIVISORS[1]
         bar.set_postfix(K=begin)
         with before_estimate(
             "waiting for the first and shortest run of AIS and RAISE, with "
@@ -254,13 +260,13 @@ class AnnealingRuns:
         short = max(TEMPERING_STEPS[0], round(MODES_WORK * tempering_steps / 2))
 
         def temper_from(mode: Optimum) -> _Tempering:
-            path = self._path_from(explored(self._annealed, mode, self._generator))
+            path = self._path_from(start_bias_near(self._annealed, mode, self._generator))
             run = self._temper(path, short, bar.update, check=False)
             return replace(run, promised=mode.promised)
 
         model_optima = search.of_model()
         modes = [temper_from(mode) for mode in model_optima]
-        finished = replace(finished, mode_checks=self._compare(tempering, modes))
+        finished = replace(finished, mode_checks=self._mode_checks(tempering, modes))
         yield finished
         bar.set_postfix(K="images")
         hard = self._hardly_reached(finished.runs[-1], tempering.estimate)
@@ -268,7 +274,7 @@ class AnnealingRuns:
         image_modes = [temper_from(mode) for mode in image_optima]
         # Its copy of the model would stay beside those that the next runs make.
         del search
-        finished = replace(finished, image_checks=self._compare(tempering, image_modes))
+        finished = replace(finished, image_checks=self._mode_checks(tempering, image_modes))
         yield finished
         left = (_LEFT - MODES_WORK / 2 * len(image_modes)) * tempering_steps
         portion = _PORTION * tempering_steps
@@ -285,8 +291,8 @@ class AnnealingRuns:
             finished = replace(
                 finished,
                 tempering=tempering.estimate,
-                mode_checks=self._compare(tempering, modes),
-                image_checks=self._compare(tempering, image_modes),
+                mode_checks=self._mode_checks(tempering, modes),
+                image_checks=self._mode_checks(tempering, image_modes),
             )
             yield finished
         last = int(left / (_LEFT * tempering_steps) * largest)
@@ -305,7 +311,11 @@ class AnnealingRuns:
         return path_to(self._annealed, visible_bias)
 
     def _hardly_reached(self, run: AnnealingRun, tempering: TemperingEstimate) -> Tensor:
-        """The images for which RAISE is too low in this run, as units of the annealed model."""
+        """The images for which RAISE is too low in this run, as units of the annealed model.
+
+        What RAISE loses by few draws of hidden units is measured only after all runs, and so is
+        not allowed for: of a DBN, more images count here than in the verdict.
+        """
         lacking = shortfall(run, tempering)
         if lacking is None:
             return torch.empty(0, self._annealed.num_visible, device=self._model.device)
@@ -327,16 +337,18 @@ class AnnealingRuns:
         self, finished: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
     ) -> _Tempering | None:
         """The run of parallel tempering that should be longer, if that could settle a doubt."""
-        parts = [doubt.part for doubt in find_doubts(finished)]
-        if Part.NOTHING in parts:
+        remedies = [doubt.remedy for doubt in find_doubts(finished)]
+        if Remedy.NOTHING in remedies:
             return None
-        if Part.TEMPERING in parts:
+        if Remedy.TEMPERING in remedies:
             return tempering
-        if Part.MODES in parts:
+        if Remedy.MODES in remedies:
             return max(zip(finished.checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
         return None
 
-    def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:
+    def _mode_checks(
+        self, tempering: _Tempering, modes: Sequence[_Tempering]
+    ) -> tuple[ModeCheck, ...]:
         """What the runs from modes say about parallel tempering."""
         return tuple(
             check_mode(
@@ -354,18 +366,17 @@ class AnnealingRuns:
     ) -> _Tempering:
         """Parallel tempering along a path, from its beginning."""
         run = TemperingRun(path, Plan(chain_steps, None, None, _SAMPLES), self._generator)
-        return _Tempering(path, run, finish(run, on_step, check))
+        return _Tempering(path, run, finish(run, on_step, check), check)
 
     def _extend(
         self, tempering: _Tempering, chain_steps: int, on_step: Callable[[int], object]
     ) -> None:
         """Make parallel tempering longer."""
         tempering.run.extend(chain_steps)
-        check = tempering.estimate.lower_bound is not None
-        tempering.estimate = finish(tempering.run, on_step, check)
+        tempering.estimate = finish(tempering.run, on_step, tempering.check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
-        """AIS and RAISE with so many intermediate distributions, and the bracket that they make."""
+        """AIS and RAISE with this K, and the bracket that they make."""
         began = time.perf_counter()
         above, below, chosen = self._anneal(num_steps, on_step)
         # As numbers of the model's type, the states of all runs would take more than a model with
@@ -407,7 +418,7 @@ class AnnealingRuns:
         return max(0.0, took - _PILOT_STEPS * self._step_seconds)
 
     def _choose(self) -> Tensor:
-        """The numbers of the test images that RAISE is run for."""
+        """The indices of the test images that RAISE is run for."""
         order = torch.randperm(
             len(self._test), generator=self._generator, device=self._generator.device
         )
@@ -416,4 +427,4 @@ class AnnealingRuns:
     def _steps_of_runs(self, largest: int) -> int:
         """How many chain-steps all runs of AIS and RAISE take, up to this K."""
         chains = AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR
-        return chains * sum(largest // part for part in FRACTIONS)
+        return chains * sum(largest // divisor for divisor in DIVISORS)

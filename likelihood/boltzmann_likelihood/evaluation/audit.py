@@ -5,7 +5,7 @@ mean-field bound and sums over single hidden states (`paperlib.models.log_z_lowe
 of distinct images, or the bound that AIS's weights certify, which fails in one of a thousand runs.
 It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise.
 For a trusted evaluation this is its 99.7 % interval, extended on either side by the half nat that
-the rule of trust tolerates. If the estimates are not trusted, the interval extends from the best
+the rule of trust tolerates. If there are doubts about the estimates, it extends from the best
 proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the
 largest estimate, raised by what parallel tempering from the model's own modes found: RAISE starts
 at the images and knows nothing of a mode far from them.
@@ -30,7 +30,7 @@ from torch import Tensor
 
 from boltzmann_likelihood.evaluation.evaluation import evaluate_alike, requested_effort, target_of
 from boltzmann_likelihood.evaluation.printed import Printed
-from boltzmann_likelihood.evaluation.result import CERTIFIED, Evaluation, Part
+from boltzmann_likelihood.evaluation.result import CERTIFIED, Evaluation, Remedy
 from boltzmann_likelihood.evaluation.verdict import SMALL, log_z_with_modes
 from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
@@ -62,7 +62,7 @@ class Bound:
     Attributes
     ----------
     name : str
-        What proves it.
+        What proves it; a name that ends in a clause has its comma, for sentences that go on.
     low, high : float
         ln Z lies between them, in nats; infinite where nothing is proven.
 
@@ -363,7 +363,7 @@ def _allowed(evaluation: Evaluation) -> float:
         chance = max(chance, spread) + evaluation.unnormalized.missing
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
     doubts = evaluation.judgement.doubts
-    if doubts and all(doubt.part == Part.ANNEALING for doubt in doubts):
+    if doubts and all(doubt.remedy == Remedy.ANNEALING for doubt in doubts):
         reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
         allowed = min(allowed, reached)
     return allowed + SMALL

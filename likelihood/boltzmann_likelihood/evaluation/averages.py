@@ -190,8 +190,8 @@ class ImageAverage:
     mean : float
         The average, in nats.
     interval : tuple of float
-        (low, high) for these images: the error of ln Z alone. Infinite at both ends where the
-        evaluation is not trusted, as is the next one.
+        (low, high) for these images: the error of ln Z alone. Both intervals are infinite where the
+        evaluation is not trusted.
     sample_interval : tuple of float
         (low, high) for all images of this kind, if these are a random sample of them: the errors of
         ln Z and of the sample together. Infinite at both ends where the images are too few, or one
@@ -200,7 +200,8 @@ class ImageAverage:
         Standard error over the images alone, of their average as an estimate for all images of this
         kind.
     highest : float
-        The upper end of an interval with both errors, also where nothing is said of other images.
+        The upper end of the interval with both errors, also where `sample_interval` is infinite
+        because nothing can be said of other images.
     doubt : str
         Why nothing is said of other images; empty if something is.
     """
@@ -253,7 +254,7 @@ def average_of(
     """Average ln p*(v) [N] minus ln Z, and how well it is known.
 
     The errors of the two are independent. In addition, the average may be too high and too low by
-    so many nats. `cases` [N] numbers the different images where some are copies.
+    this many nats. `cases` [N] numbers the different images where some are copies.
     """
     spread = spread_of(log_unnormalized, weights, cases)
     average = (-log_z).shifted(weighted_mean(log_unnormalized, weights).item())

@@ -23,7 +23,7 @@ from paperlib.validation import blocks
 
 _BY_CHANCE = 0.01
 # Largest tolerated divergence between two sets of base rates, in nats.
-_FAR = 5.0
+_LARGEST_DIVERGENCE = 5.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Baselines:
     uniform : float
         If all images are equally probable.
     base_rates : float
-        If pixels are independent, with the base rates of the images named by `source`.
+        If pixels are independent, with the base rates of the images that `source` names.
     source : str
         Which images these are, such as *training images*.
     """
@@ -45,7 +45,7 @@ class Baselines:
     source: str
 
     def remarks_on(self, average: ImageAverage) -> tuple[str, ...]:
-        """A sentence if the model falls behind a baseline by more than its errors explain."""
+        """One sentence if the model falls behind a baseline by more than its errors explain."""
         # The errors of ln Z and of the sample of images together.
         reached = average.highest if math.isfinite(average.highest) else average.mean
         independent = f"independent pixels with the base rates of the {self.source}"
@@ -74,7 +74,7 @@ class Baselines:
         # independent.
         if train is None or self.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
             return 0
-        # `isin` says the same; for 1.5 million images its peak is 90 MB higher.
+        # `np.isin` gives the same result, but takes 90 MB more for 1.5 million images.
         train_hashes = np.sort(_hashes(train))
         test_hashes = _hashes(test)
         nearest = np.searchsorted(train_hashes, test_hashes).clip(max=len(train_hashes) - 1)
@@ -86,10 +86,10 @@ NO_BASELINES = Baselines(math.nan, math.nan, "")
 
 
 def copies_among(test: Tensor) -> Tensor | None:
-    """The numbers [N] of the different images among test rows [N, D]; None where none is repeated.
+    """For each test row [N, D] the index of its image among the different ones; None if no copies.
 
-    None as well where small images agree by chance: with independent pixels, two of them would.
-    Nobody can then tell copies from draws that happen to be equal.
+    None as well where small images would often agree by chance, if pixels were independent: copies
+    cannot then be told from draws that happen to be equal.
     """
     log_pairs = math.log(len(test) * (len(test) - 1) / 2)
     log_agree = _off_and_on(pixel_means(test)).square().sum(-1).log().sum().item()
@@ -125,15 +125,15 @@ def baselines_of(
     return Baselines(uniform, base_rates.item(), source)
 
 
-def far_off(train: Tensor, test: Tensor, weights: Tensor | None = None) -> tuple[str, ...]:
-    """A sentence if the training images' base rates are far from those of the test images [N, D].
+def start_warnings(train: Tensor, test: Tensor, weights: Tensor | None = None) -> tuple[str, ...]:
+    """One sentence if base rates of the training images are far from those of the test images.
 
-    The test images may have weights.
+    Chains start at the former. The test images [N, D] may have weights.
     """
     test_rates = _smoothed_rates(test, weights)
     train_rates = _smoothed_rates(train, None)
     divergence = torch.xlogy(test_rates, test_rates / train_rates).sum().item()
-    if divergence <= _FAR:
+    if divergence <= _LARGEST_DIVERGENCE:
         return ()
     warning = (
         f"The training images' base rates are far from the test images': {divergence:.0f} nats of "

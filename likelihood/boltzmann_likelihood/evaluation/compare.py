@@ -74,11 +74,12 @@ class Comparison(Printed):
         """Which model is better, in words.
 
         `first better` or `second better`, with `on these images` where it may be chance for others;
-        `no difference shown`, `the models are the same`, or `not trusted`.
+        `no difference shown`, `the models are the same`, or `not trusted` where there is any doubt
+        about either number.
         """
         if self.same:
             return "the models are the same"
-        if self._distrusted:
+        if self._has_doubts:
             return "not trusted"
         shown = self.difference.told_from_zero
         if shown == Shown.NO:
@@ -87,8 +88,8 @@ class Comparison(Printed):
         return better if shown == Shown.YES else f"{better} {shown}"
 
     @property
-    def _distrusted(self) -> bool:
-        """Whether something speaks against either number."""
+    def _has_doubts(self) -> bool:
+        """Whether there is any doubt about either number, also where its verdict is only `open`."""
         return bool(self.first.warnings or self.second.warnings)
 
     @property
@@ -97,7 +98,7 @@ class Comparison(Printed):
 
         None where the verdict calls neither better.
         """
-        if self.same or self._distrusted or self.difference.told_from_zero == Shown.NO:
+        if self.same or self._has_doubts or self.difference.told_from_zero == Shown.NO:
             return None
         log_ratio = self.first.log_unnormalized - self.second.log_unnormalized
         log_z_ratio = self.first.known_log_z.value - self.second.known_log_z.value
@@ -158,26 +159,26 @@ def compare(
     >>> compare(rbm, rbm, [[0, 1, 0], [1, 1, 0]]).verdict
     'the models are the same'
     """
-    one = model_of(first)
-    other = model_of(second)
-    if one.num_visible != other.num_visible:
+    first_model = model_of(first)
+    second_model = model_of(second)
+    if first_model.num_visible != second_model.num_visible:
         raise InputError(
-            f"second: expected {one.num_visible} visible units, as many as the first model has, "
-            f"got {other.num_visible}"
+            f"second: expected {first_model.num_visible} visible units, as many as the first model "
+            f"has, got {second_model.num_visible}"
         )
     effort = requested_effort(minutes, steps, tempering_steps)
-    generator = resolve_generator(generator, one.device)
+    generator = resolve_generator(generator, first_model.device)
     seed = seed_of(generator)
-    same = _same(one, other)
+    same = _same(first_model, second_model)
     models = (first,) if same else (first, second)
     targets = [target_of(model, test, train, weights, effort=effort) for model in models]
     evaluations = evaluate_alike(targets, generator, effort, minutes, progress)
     # Neither can be repeated on its own, since both draw from one generator.
     evaluations = [replace(each, seed=None) for each in evaluations]
-    evaluation_a = evaluations[0]
-    evaluation_b = evaluations[-1]
-    difference = difference_of(evaluation_a, evaluation_b)
-    return Comparison(evaluation_a, evaluation_b, difference, seed, same)
+    first_evaluation = evaluations[0]
+    second_evaluation = evaluations[-1]
+    difference = difference_of(first_evaluation, second_evaluation)
+    return Comparison(first_evaluation, second_evaluation, difference, seed, same)
 
 
 def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:

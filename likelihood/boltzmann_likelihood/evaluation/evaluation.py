@@ -18,9 +18,10 @@ doubt is (`boltzmann_likelihood.evaluation.annealing_runs`). Each doubt that is 
 warning, and a sentence says how much more time would settle them.
 
 A run in a given time stops early where a shorter one is trusted and its interval is narrow enough.
-Narrow intervals come from runs that have hardly seen a second phase of the model, so that stopping
-at them selects those. So runs of parallel tempering from the two strongest modes, together as long,
-have to agree to the width of the interval first (`_confirmed`).
+A narrow interval may only mean that a run has hardly seen a second phase of the model, so that to
+stop at narrow intervals would favour the wrong ones. Before an early stop, runs of parallel
+tempering from the two strongest modes, together as long as the first, therefore have to agree with
+it to within the width of its interval (`_confirmed`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from boltzmann_likelihood.evaluation.baselines import (
     NO_BASELINES,
     baselines_of,
     copies_among,
-    far_off,
+    start_warnings,
 )
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from boltzmann_likelihood.evaluation.interruption import before_estimate
@@ -72,7 +73,11 @@ from boltzmann_likelihood.evaluation.result import (
     LogUnnormalized,
     Verdict,
 )
-from boltzmann_likelihood.evaluation.verdict import find_warnings, impossible, judge
+from boltzmann_likelihood.evaluation.verdict import (
+    doubts_above_zero,
+    find_annealing_warnings,
+    judge,
+)
 from boltzmann_likelihood.sources import (
     ForeignRBM,
     Images,
@@ -102,7 +107,7 @@ EXACT_UNITS = 25
 TOLERANCE = 0.01
 # The share of the minutes that is spent before the width of the interval is looked at.
 _FIRST_SHARE = 1 / 16
-# By this factor the next run is longer than the width of the interval asks for.
+# How much longer the next run is than the width of the interval calls for.
 _MARGIN = 1.5
 # A run that takes no more seconds than this starts without a warning.
 _NO_WAIT = 5.0
@@ -174,7 +179,9 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Ctrl-C ends the run; the result so far is returned, marked as interrupted.
+        Ctrl-C ends the run. The result so far is returned, marked as interrupted; or that of a
+        shorter run, unmarked, if one was complete and parallel tempering of the longer one had not
+        ended. Its `effort` says how much was run.
 
     Raises
     ------
@@ -258,12 +265,12 @@ class Target:
     Attributes
     ----------
     whole : UnnormalizedModel
-        The model, in float64 where float32 is too coarse.
+        The model that was given, in float64 where float32 is too coarse.
     model : UnnormalizedModel
         What is evaluated: `whole` or, where there are no test images, the RBM with the same ln Z.
     rows : Tensor, shape [N, D]
         The binary test images that count: those of weight zero need no computation. Without test
-        images there are none, until draws of the model stand in for them.
+        images they are placeholders, which draws of the model replace in `find_start`.
     weights : Tensor or None, shape [N]
         Their weights; None if all count alike.
     train : Tensor or None, shape [any, D]
@@ -279,7 +286,7 @@ class Target:
     has_images : bool
         Whether there are test images.
     cases : Tensor or None, shape [N]
-        The numbers of the different images, where some of them are copies.
+        For each image the index of its case, which copies share; None if there are no copies.
     """
 
     whole: UnnormalizedModel
@@ -317,11 +324,12 @@ def target_of(
     """
     inputs = inputs_of(model, test, train)
     whole = model_of(model)
-    has_images = needs_images or test is not None
-    if has_images:
+    has_images = test is not None
+    if has_images or needs_images:
+        # Fails if they are needed and missing.
         rows = as_binary("test", pixels_of(test), whole.num_visible)
     else:
-        # any rows show whether a model is that of its path
+        # Any rows show whether a model is that of its path.
         rows = _coin_tosses(whole.num_visible)
         if weights is not None:
             raise InputError("weights: expected test images as well, got weights alone")
@@ -383,8 +391,9 @@ def enumerate_target(target: Target) -> Evaluation:
             too_high=rounding,
             too_low=rounding,
         )
+        # The same as `average.mean` but for the last digits, which stored results have from here.
         mean = weighted_mean(log_p - log_z, target.weights).item()
-    doubts = impossible(average)
+    doubts = doubts_above_zero(average)
     return _assemble(
         target,
         average,
@@ -430,7 +439,10 @@ class Start:
 
 @before_estimate("computing ln p*(v) of the test images, before any run")
 def find_start(target: Target, generator: torch.Generator) -> Start:
-    """Find the start and ln p*(v), for which some models draw random numbers."""
+    """Find the start and ln p*(v), and stand-ins for images where there are none.
+
+    Some of it draws random numbers.
+    """
     began = time.perf_counter()
     model = target.model
     weights = target.weights
@@ -481,19 +493,20 @@ def _stand_ins(rbm: RBM, bias: Tensor | None, generator: torch.Generator) -> Ten
 @before_estimate("measuring in pilot runs how long a step takes, before any run that counts")
 def affordable(start: Start, minutes: float) -> Effort:
     """The effort that fits the time, found with pilot runs."""
-    # ln p*(v) of a deep model has already taken a part of the time.
+    # ln p*(v) of a deep model has already taken a part of the time; a tenth is left in any case.
     seconds = max(6 * minutes, 60 * minutes - start.seconds)
     tempering_steps = start.runs.affordable_tempering_steps(TEMPERING_SHARE * seconds)
     tempering_seconds = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
     rest = seconds - tempering_seconds
     steps = start.runs.affordable_steps(rest)
     if start.hidden is not None and start.hidden.unsettled:
-        steps = max(FEWEST_STEPS, int(rest / (rest / steps + start.hidden.seconds_per_step())))
+        seconds_per_step = rest / steps + start.hidden.seconds_per_step()
+        steps = max(FEWEST_STEPS, int(rest / seconds_per_step))
     return Effort(steps, tempering_steps, minutes)
 
 
 def warn_if_too_short(minutes: float, seconds: float) -> None:
-    """Warn, before it begins, of a run that takes these seconds at least: more than the minutes."""
+    """Warn that even the shortest run takes longer, about these seconds, than the minutes."""
     if seconds <= max(60 * minutes, _NO_WAIT):
         return
     needed = f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds"
@@ -511,24 +524,26 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
     runs = start.runs
     hidden = start.hidden
     tempering_steps = effort.tempering_steps or runs.usual_tempering_steps(effort.num_steps)
-    unnormalized = _NOTHING_UNNORMALIZED
-    if target.has_images:
-        unnormalized = LogUnnormalized(runs.log_unnormalized)
     if hidden is not None:
         with before_estimate("drawing the hidden layers of the test images, before any run"):
             unnormalized = hidden.refine(effort.num_steps, progress)
+        # The brackets of the runs take these as well.
         runs.log_unnormalized = unnormalized.values
+    elif target.has_images:
+        unnormalized = LogUnnormalized(runs.log_unnormalized)
+    else:
+        unnormalized = _NOTHING_UNNORMALIZED
     finished = runs.run_up_to(effort.num_steps, tempering_steps, progress)
     average = NO_AVERAGE
-    run_warnings: tuple[str, ...] = ()
+    annealing_warnings: tuple[str, ...] = ()
     image_warnings: tuple[str, ...] = ()
     if target.has_images:
         average = _average(target, finished, unnormalized)
-        run_warnings = find_warnings(finished, target.estimated)
+        annealing_warnings = find_annealing_warnings(finished, target.estimated)
         if target.train is not None:
-            image_warnings = far_off(target.train, target.rows, target.weights)
+            image_warnings = start_warnings(target.train, target.rows, target.weights)
     raise_loss = _lost_by_few_draws(target, unnormalized.values, start.generator)
-    doubts = impossible(average)
+    doubts = doubts_above_zero(average)
     bound: Uncertain | None = None
     if hidden is not None:
         bound = _variational_bound(target, finished.known_log_z.value, start.generator)
@@ -545,7 +560,7 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
         dtype=target.dtype,
         rounding=start.rounding + target.model.largest_rounding,
         start=_start_in_words(target),
-        judgement=judge(finished, run_warnings, image_warnings, raise_loss, doubts),
+        judgement=judge(finished, annealing_warnings, image_warnings, raise_loss, doubts),
         effort=replace(effort, tempering_steps=tempering_steps),
         seed=start.seed,
         # The draws of the bound are few, and can put it above the estimate by chance.
@@ -615,6 +630,7 @@ def _assemble(
 ) -> Evaluation:
     """An evaluation from these results and from all that the target alone decides."""
     baselines = NO_BASELINES
+    # At most one sentence.
     behind: tuple[str, ...] = ()
     known_images = 0
     if target.has_images:
@@ -662,8 +678,9 @@ def evaluate_alike(
     target's share of the minutes.
     """
     for target in targets:
+        # Only checks the device.
         resolve_generator(generator, target.model.device)
-    # In the same order, whether or not the effort depends on the clock.
+    # All starts first, so that draws come in the same order however the effort is chosen.
     starts = [find_start(target, generator) for target in targets if not target.exact]
     if not starts:
         estimates = []
@@ -690,15 +707,7 @@ def _estimate_in_time(
         shorter, final = _estimate_to_tolerance(starts, effort, progress, tolerance)
         if final:
             return shorter
-    try:
-        longest = _estimate_all(starts, effort, progress)
-    except KeyboardInterrupt:
-        if not shorter:
-            raise
-        return shorter
-    # Whoever stops it before parallel tempering has ended gets the estimates of the shorter run.
-    if shorter and any(each.tempering is None for each in longest):
-        return shorter
+    longest, _ = _estimate_after(shorter, starts, effort, progress)
     return longest
 
 
@@ -708,7 +717,7 @@ def _estimate_to_tolerance(
     """Estimates with growing parts of an effort, up to a half of it, and whether they are final.
 
     The last ones are final where they are trusted, narrow and confirmed, or were interrupted.
-    Otherwise the whole effort is needed, and the generator is as it was.
+    Otherwise the whole effort is needed, and all sources of random numbers are as they were.
     """
     generator = starts[0].generator
     estimates: list[Evaluation] = []
@@ -716,7 +725,9 @@ def _estimate_to_tolerance(
     while share < 1 / 2:
         state = generator.get_state()
         part = part_of(effort, share)
-        estimates = _estimate_all(starts, part, progress)
+        estimates, interrupted = _estimate_after(estimates, starts, part, progress)
+        if interrupted:
+            return estimates, True
         width = max(each.width for each in estimates)
         settled = all(each.word == Verdict.TRUSTED for each in estimates)
         narrow = settled and width <= tolerance
@@ -727,14 +738,34 @@ def _estimate_to_tolerance(
         if confirmed:
             enough = replace(part, tolerance=tolerance)
             return [replace(each, effort=enough) for each in estimates], True
-        if any(each.interrupted for each in estimates):
-            return estimates, True
-        # The same numbers as if nothing had been run before.
+        # The next run gives the same numbers as if nothing had been run before.
         generator.set_state(state)
+        for start in starts:
+            if start.hidden is not None:
+                start.hidden.restart()
         if narrow or not settled:
             break
         share *= _MARGIN * (width / tolerance) ** 2
     return estimates, False
+
+
+def _estimate_after(
+    shorter: list[Evaluation], starts: Sequence[Start], effort: Effort, progress: bool | None
+) -> tuple[list[Evaluation], bool]:
+    """Estimates of a longer run, and whether they were interrupted.
+
+    If that happens before parallel tempering has ended, the estimates of the shorter run, if there
+    are any, are returned as they are.
+    """
+    try:
+        longer = _estimate_all(starts, effort, progress)
+    except KeyboardInterrupt:
+        if not shorter:
+            raise
+        return shorter, True
+    if shorter and any(each.tempering is None for each in longer):
+        return shorter, True
+    return longer, any(each.interrupted for each in longer)
 
 
 def _confirmed(

@@ -39,7 +39,7 @@ from boltzmann_likelihood.evaluation.hidden_states import (
     search_anywhere,
     search_nearby,
 )
-from boltzmann_likelihood.evaluation.result import Doubt, LogUnnormalized, Part, Verdict
+from boltzmann_likelihood.evaluation.result import Doubt, LogUnnormalized, Remedy, Verdict
 from paperlib.annealing import PosteriorPath, uniform_betas
 from paperlib.annealing.walk import walk_moving_first
 from paperlib.datasets import base_rate_bias
@@ -55,26 +55,28 @@ POSTERIOR_DRAWS = 100
 #: Images whose hidden layers are annealed.
 POSTERIOR_IMAGES = 100
 _CHAINS = 8
-# More annealing is tried while the average rises by more than the first with twice as many draws,
-# and is too little beyond the second, in nats.
+# Annealing goes on while doubling the draws raises the average by more than this, in nats.
 _SETTLED = 0.02
+# If doubling them still raises it by more than this, in nats, the average is not trusted.
 _RISING = 0.1
 # How far the two ends may be apart for the model's own images, beyond what the spread of the
 # weights explains, in nats.
 _APART = 0.5
 #: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate
 #: still moves.
-FRACTIONS = (16, 4, 1)
+DIVISORS = (16, 4, 1)
+#: The steps of all these runs together, in units of K.
+TOTAL_STEPS = sum(1 / divisor for divisor in DIVISORS)
 _PILOT_STEPS = 10
 # An image that gains more nats than this does not do so by chance.
 _GAIN = 1.0
 # How many thorough searches may follow a short one that found something.
 _LOOKS = 3
-# The part of the images, those with the lowest ln p*(v), for which a search has more chains.
+# A search has more chains for this share of the images, those with the lowest ln p*(v).
 _WORST = 0.1
-# So many images have their states tried in all others.
+# The states of this many images are tried in all others.
 _SOURCES = 6
-# So many images are drawn at a time.
+# This many images are drawn at a time.
 _BLOCK = 50
 
 
@@ -91,7 +93,7 @@ class _Search:
     steps : int
         Steps of each chain, in each layer.
     states, draws : int
-        What it finds is judged by so many draws of each image, around so many states.
+        What it finds is judged by this many draws of each image, around this many states.
     """
 
     images: int
@@ -134,13 +136,21 @@ class HiddenLayers:
         self._gain = self._look(order, seeded_generator(seed + 1, generator.device))
         self._chosen = order[:POSTERIOR_IMAGES]
         self.estimate = self._drawn()
+        # What `restart` goes back to.
+        self._first_estimate = self.estimate
+        self._first_state = self._generator.get_state()
+
+    def restart(self) -> None:
+        """Forget all that `refine` and `doubts` did: they then give the same numbers again."""
+        self.estimate = self._first_estimate
+        self._generator.set_state(self._first_state)
 
     def refine(self, largest: int, progress: bool | None = None) -> LogUnnormalized:
         """Anneal in up to `largest` steps, if draws alone are not enough."""
-        for part in FRACTIONS:
+        for divisor in DIVISORS:
             if not self.unsettled:
                 break
-            steps = max(1, largest // part)
+            steps = max(1, largest // divisor)
             self.estimate = self._annealed(steps, progress)
         return self.estimate
 
@@ -156,7 +166,7 @@ class HiddenLayers:
         self._log_weights(self._chosen, _CHAINS, 1, generator, False)
         began = time.perf_counter()
         self._log_weights(self._chosen, _CHAINS, _PILOT_STEPS, generator, False)
-        return (time.perf_counter() - began) / _PILOT_STEPS * sum(1 / part for part in FRACTIONS)
+        return (time.perf_counter() - began) / _PILOT_STEPS * TOTAL_STEPS
 
     def doubts(self, units: Tensor) -> tuple[Doubt, ...]:
         """What speaks against the estimate, by draws of the model's annealed units [n, units]."""
@@ -167,14 +177,14 @@ class HiddenLayers:
                 f"ln p*(v) still rises by {rise:.1f} nats when the draws of the hidden units are "
                 "doubled: its average is too low by an unknown amount."
             )
-            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN, rise / _RISING))
+            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Remedy.HIDDEN, rise / _RISING))
         if self._gain > _RISING:
             text = (
                 f"The last search for hidden states that explain the images but are not drawn has "
                 f"raised ln p*(v) by {self._gain:.1f} nats: there may be more of them, and its "
                 "average is too low by an unknown amount."
             )
-            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
+            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Remedy.HIDDEN))
         apart = self._apart(units[:POSTERIOR_IMAGES])
         if apart > _APART:
             text = (
@@ -182,7 +192,7 @@ class HiddenLayers:
                 f"below are {apart:.1f} nats further apart than the spread of the weights "
                 "explains: the draws miss a part of the posterior."
             )
-            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Part.HIDDEN))
+            doubts.append(Doubt(Verdict.NOT_TRUSTED, text, Remedy.HIDDEN))
         return tuple(doubts)
 
     def _look(self, order: Tensor, generator: torch.Generator) -> float:
@@ -196,9 +206,10 @@ class HiddenLayers:
             states = self._search(index, search, generator)
             gains = self._gains(index, states, search, generator)
             gained = self._are_gains(gains[:at_random], index[:at_random]) or gains.max() > _GAIN
-            # The short search found something if another one follows. That the first thorough one
+            # There is a first thorough search only after the short one has found something. That it
             # then finds nothing is chance.
-            if not gained and number != 1:
+            first_thorough = number == 1
+            if not (gained or first_thorough):
                 return 0.0
             before = self._log_p
             self._adopt(index, states, gains, generator)
@@ -338,7 +349,7 @@ class HiddenLayers:
         progress: bool | None,
         states: States | None = None,
     ) -> Tensor:
-        """Log-weights of so many chains for each of these images, float64 [n, chains] on the CPU.
+        """Log-weights of this many chains for each image, float64 [n, chains] on the CPU.
 
         With one step they are those of single draws.
         """
@@ -368,7 +379,10 @@ class HiddenLayers:
         return log_weights.view(-1, chains).cpu()
 
     def _rise(self, log_weights: Tensor) -> float:
-        """How much the average ln p*(v) of the chosen images falls with half of the chains."""
+        """How much the average over the chosen images rises from half of the chains to all.
+
+        It stands in for the rise when the chains are doubled.
+        """
         halves = log_mean_exp(log_weights.unflatten(1, (2, -1))).mean(1)
         rises = log_mean_exp(log_weights) - halves
         return weighted_mean(rises, self._weights_of(self._chosen)).item()

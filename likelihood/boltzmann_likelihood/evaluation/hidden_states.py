@@ -32,7 +32,7 @@ STATES = 3
 _STEPS_NEARBY = 4
 # In a step all units of a layer may be drawn anew, or half of them, down to one in eight.
 _HALVINGS = 4
-# One unit in so many has its odds found together with others, by changing all of them at once.
+# The odds of one unit in this many are found together, by changing all of these units at once.
 _BLOCKS = 8
 # Log-odds beyond this are not believed.
 _SUREST = 10.0
@@ -46,7 +46,7 @@ def search_anywhere(
 ) -> States:
     """States [n, STATES, M_l] that explain rows [n, D], the best first.
 
-    They are found by so many chains of each row, in so many steps in each layer. One chain starts
+    They are found by this many chains of each row, in this many steps in each layer. One starts
     below the upper layer, one at any part of the units, one at a draw from Q, and more at any part.
     """
     hidden = _starts(model, rows, chains, generator)
@@ -72,7 +72,7 @@ def _search(
     hot: int,
     generator: torch.Generator,
 ) -> States:
-    """The best states on the way from these [n * chains, M_l]; so many first steps are hot."""
+    """The best states on the way from these [n * chains, M_l]; `hot` first steps are hot."""
     chains = len(hidden[0]) // len(rows)
     proposal = model.proposal(rows.repeat_interleave(chains, 0))
     log_joint, slopes = _slopes(proposal, hidden)
@@ -124,7 +124,7 @@ def _best(states: States, log_joint: Tensor) -> States:
 def _starts(
     model: DBM | DBN, rows: Tensor, chains: int, generator: torch.Generator
 ) -> list[Tensor]:
-    """Hidden states [n * chains, M_l] to start from, those of each row behind each other."""
+    """Hidden states [n * chains, M_l] to start from, one row after the other."""
     drawn = model.proposal(rows).draw(generator)
     upper = model.annealed
     top = _any_part(drawn[0].new_empty(len(rows), upper.num_hidden), generator)
@@ -187,7 +187,7 @@ def mixture_around(
 ) -> Mixture:
     """The mixture of Q and of units around states [n, any, M_l] of rows [n, D].
 
-    So many chains of each row can draw from it.
+    This many chains of each row can draw from it.
     """
     count = states[0].shape[1]
     proposal = model.proposal(rows.repeat_interleave(count, 0))

@@ -47,24 +47,25 @@ from paperlib.uncertain import Uncertain
 _CHAINS = 100
 _GIBBS_STEPS = 50
 _MET_STARTS = 64
-# Modes whose visible means differ by no more pixels than this are the same. So are those that
-# differ by no more than this quantile of the distances of the draws' modes to their nearest others.
+# Two modes are the same if their visible means differ by at most `_SAME` pixels, or by at most this
+# quantile of the distances from the mode of each draw to the nearest mode of another draw.
 _SAME = 1.0
 _USUAL = 0.75
-# Phases differ in more than this part of the pixels.
-_FAR = 0.05
+# Two phases are modes that differ in more than this part of the pixels.
+_PHASE_DISTANCE = 0.05
 _SMALLEST = 1e-30
 # Units whose weights have at least this cosine point the same way.
 _ALIKE = 0.5
-# Only units with large weights can hold a mode: so many are looked at.
+# Only units with large weights can hold a mode: this many are looked at.
 _MOST_UNITS = 256
-# Standard errors by which a mass exceeds another one for certain, and up to which it might.
+# By this many standard errors a mass exceeds another one for certain; by this many it may do so.
 _SURELY = 3.0
 _PERHAPS = 2.0
 # Beyond this error of ln Z, e to its power is no longer of interest.
 _LARGEST_ERROR = 50.0
-# With fewer round trips or a warning, ln Z of a short run from a mode may be wrong by so many nats,
-# whatever error it states, unless the first run knows at least this part of the mode.
+# With fewer round trips than `_FEWEST_TRIPS`, or with a warning, ln Z of a short run from a mode
+# may be wrong by `_UNSURE` nats, whatever error it states, unless the first run knows at least this
+# part of the mode.
 _FEWEST_TRIPS = 50
 _UNSURE = 2.0
 _WELL_MET = 0.5
@@ -79,9 +80,9 @@ class ModeCheck:
     missed : float
         How many nats ln Z rises if the mode has the mass that the run from it finds.
     least, most : float
-        The same for a mass that is smaller by three standard errors, and larger by two.
+        `missed` if that mass is smaller by three standard errors, and if it is larger by two.
     met : float
-        The part of that mass which the first run knows.
+        The share of that mass which the first run knows.
     less : float
         By how many nats a long enough run from the mode finds less there, for certain.
     promised : float
@@ -128,7 +129,7 @@ def check_mode(
     gain = mode_mass - base_mass
 
     def rise(std_errors: float) -> float:
-        """By how much ln Z rises if the gain is larger by so many standard errors."""
+        """By how much ln Z rises if the gain is larger by this many standard errors."""
         return _rise(base.log_z - unit, gain.value + std_errors * gain.std_error)
 
     finds_less = sure and mode_mass.value > 0 and gain.value + _SURELY * gain.std_error < 0
@@ -219,9 +220,10 @@ class _Modes:
 class ModeSearch:
     """Modes of an RBM where a run of parallel tempering with draws [N, D] may not have been.
 
-    The modes are optima of mean field. Two of them are the same if they differ by no more than
-    those of two draws that are next to each other, so that near modes count where the draws lie in
-    few.
+    The modes are optima of mean field. Two of them are the same if they differ by at most a pixel,
+    or by at most the 75 % quantile of the distances from the mode of each draw to the nearest mode
+    of another draw: where draws lie in few modes, near ones are told apart. The strongest mode, and
+    the strongest of those far from it, are the model's two phases.
     """
 
     def __init__(self, rbm: RBM, draws: Tensor) -> None:
@@ -234,7 +236,7 @@ class ModeSearch:
         self._same = max(usual, _SAME)
 
     def of_model(self) -> list[Optimum]:
-        """The strongest mode and, if it is another, the strongest in which no draw is.
+        """The strongest mode and, if it is another one, the strongest that contains no draw.
 
         If there is no such other mode, the second phase takes its place.
         """
@@ -251,7 +253,7 @@ class ModeSearch:
         modes, bounds = self._everywhere
         phases = [Optimum(modes.visible(int(bounds.argmax())))]
         distances = modes.distances(phases[0].visible[None])[:, 0]
-        others = distances > _FAR * self._model.num_visible
+        others = distances > _PHASE_DISTANCE * self._model.num_visible
         if others.any():
             phases.append(Optimum(modes.visible(_largest(bounds, others))))
         return phases
@@ -259,39 +261,45 @@ class ModeSearch:
     def of_images(self, images: Tensor, hard: Tensor, known: Sequence[Optimum]) -> list[Optimum]:
         """Up to two modes that images show and that are not known.
 
-        The first is the strongest in which no draw is. The second is the one in which the share of
-        the images, of hard ones alone if there are any, exceeds that of the draws most, where
-        chance does not explain it. Images and hard ones are units of the RBM, [n, D].
+        The first is the strongest that contains no draw. The second is the one that contains the
+        most images compared with draws: its share of the images (of the hard ones alone, if there
+        are any) exceeds its share of the draws most, and by more than chance explains. Images and
+        hard ones are units of the RBM, [n, D].
         """
         states = torch.cat([images, hard]) if len(hard) > 0 else images
         optima, bounds = self._optima(self._hidden_means(states.to(self._rbm.device)))
-        all_modes = optima + self._draws
+        modes = optima + self._draws
         bounds = torch.cat([bounds, self._bounds])
-        distances = all_modes.distances(all_modes)
+        distances = modes.distances(modes)
         from_draws = distances[:, len(states) :]
         unmet = from_draws.amin(1) > self._same
-        modes: list[Optimum] = []
-        other = self._others(all_modes, known)
-        if (unmet & other).any():
-            strongest = _largest(bounds, unmet & other)
-            modes.append(self._mode(strongest, all_modes, bounds, unmet))
-        # Hard images alone, if there are any, or all of them.
-        first = len(images) if len(hard) > 0 else 0
-        relevant = torch.zeros(len(all_modes), dtype=torch.bool, device=bounds.device)
-        relevant[first : len(states)] = True
-        image_count = int(relevant.sum())
-        draw_count = len(self._draws)
-        image_shares = self._shares(distances[:, relevant])
+        chosen: list[Optimum] = []
+        candidates = unmet & self._others(modes, known)
+        if candidates.any():
+            chosen.append(self._mode(_largest(bounds, candidates), modes, bounds, unmet))
+        # The modes of hard images alone, if there are any, or of all images.
+        of_images = torch.zeros(len(modes), dtype=torch.bool, device=bounds.device)
+        of_images[len(images) if len(hard) > 0 else 0 : len(states)] = True
+        excess, by_chance = self._excess(distances[:, of_images], from_draws)
+        candidates = self._others(modes, [*known, *chosen]) & of_images
+        candidates = candidates & (excess > _SURELY * by_chance)
+        if candidates.any():
+            chosen.append(self._mode(_largest(excess, candidates), modes, bounds, unmet))
+        return chosen
+
+    def _excess(self, from_images: Tensor, from_draws: Tensor) -> tuple[Tensor, Tensor]:
+        """How far the images' share in each mode is above the draws', and its standard error.
+
+        Given are the distances of the modes from those of images, [n, images], and of draws.
+        """
+        image_count = from_images.shape[1]
+        draw_count = from_draws.shape[1]
+        image_shares = self._shares(from_images)
         draw_shares = self._shares(from_draws)
-        excess = image_shares - draw_shares
         joint = image_count * image_shares + draw_count * draw_shares
         joint = joint / (image_count + draw_count)
         by_chance = (joint * (1 - joint) * (1 / image_count + 1 / draw_count)).sqrt()
-        other = self._others(all_modes, [*known, *modes])
-        other = other & relevant & (excess > _SURELY * by_chance)
-        if other.any():
-            modes.append(self._mode(_largest(excess, other), all_modes, bounds, unmet))
-        return modes
+        return image_shares - draw_shares, by_chance
 
     @cached_property
     def _everywhere(self) -> tuple[_Modes, Tensor]:
@@ -329,7 +337,7 @@ class ModeSearch:
         return (distances <= self._same).double().mean(1)
 
 
-def explored(rbm: RBM, mode: Optimum, generator: torch.Generator) -> Tensor:
+def start_bias_near(rbm: RBM, mode: Optimum, generator: torch.Generator) -> Tensor:
     """Biases from the frequencies of Gibbs chains that begin at a mode of an RBM."""
     v = bernoulli(mode.visible.to(rbm.dtype).expand(_CHAINS, -1), generator)
     # Whole numbers, so that their sum is exact in any order.
@@ -344,7 +352,7 @@ def explored(rbm: RBM, mode: Optimum, generator: torch.Generator) -> Tensor:
 
 
 def evenly_spread(rows: Tensor, most: int) -> Tensor:
-    """So many of the rows at most, at equal distances."""
+    """At most this many of the rows, at equal distances."""
     places = torch.linspace(0, len(rows) - 1, min(len(rows), most)).long()
     return rows[places.to(rows.device)]
 
@@ -352,7 +360,7 @@ def evenly_spread(rows: Tensor, most: int) -> Tensor:
 def mode_starts(rbm: RBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
     """Biases [D] of starts at the modes of `ModeSearch.of_model` for these draws [N, D]."""
     search = ModeSearch(rbm, draws)
-    return [explored(rbm, mode, generator) for mode in search.of_model()]
+    return [start_bias_near(rbm, mode, generator) for mode in search.of_model()]
 
 
 def _joint_bound(modes: _Modes, bounds: Tensor, chosen: Tensor) -> Tensor:

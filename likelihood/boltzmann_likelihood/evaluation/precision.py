@@ -34,7 +34,7 @@ from paperlib.memory import small_parts
 from paperlib.models.unnormalized_model import UnnormalizedModel
 
 # The largest effect of rounding that is tolerated, in nats.
-_LEAST_DIGIT = 0.05
+_LARGEST_EFFECT = 0.05
 # How many nats a phase may collect from errors that do not cancel. The stored models of the book
 # collect 0.006 at most, and estimates correct for far more than this (`end_correction`).
 _MOST_COLLECTED = 0.2
@@ -53,11 +53,11 @@ def chain_dtype(model: UnnormalizedModel) -> torch.dtype:
     Raises
     ------
     InputError
-        If not even float64 leaves a digit behind the point.
+        If not even float64 leaves a digit after the decimal point.
     """
     if _fits_float32(model):
         return torch.float32
-    if not model.largest_rounding < _LEAST_DIGIT:
+    if not model.largest_rounding < _LARGEST_EFFECT:
         raise InputError(
             "model: expected weights and biases of which ln p*(v) has digits behind the point, got "
             f"sums of up to {model.sum_of_parameters:.1g}; did the training diverge, or do biases "
@@ -68,7 +68,7 @@ def chain_dtype(model: UnnormalizedModel) -> torch.dtype:
 
 def float64_remark(model: UnnormalizedModel) -> str:
     """Why everything was computed in float64, a sentence of a report."""
-    if _effect_of_single_precision(model) < _LEAST_DIGIT:
+    if _effect_of_single_precision(model) < _LARGEST_EFFECT:
         return (
             "Rounding to the 16 bits of fast products would move many weights the same way: "
             "everything was computed in float64, which takes longer."
@@ -80,7 +80,7 @@ def float64_remark(model: UnnormalizedModel) -> str:
 
 
 def _fits_float32(model: UnnormalizedModel) -> bool:
-    if not _effect_of_single_precision(model) < _LEAST_DIGIT:
+    if not _effect_of_single_precision(model) < _LARGEST_EFFECT:
         return False
     weights = model.annealed.weights.detach()
     return collected_rounding(rounding_errors(weights), weights) < _MOST_COLLECTED

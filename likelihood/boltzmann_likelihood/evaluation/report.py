@@ -137,7 +137,8 @@ def describe_evaluation(evaluation: Evaluation) -> str:
     remarks = evaluation.remarks
     warnings = evaluation.warnings
     if evaluation.worse_than_baseline:
-        # The first remark says so. It is the verdict itself, or what to look at first.
+        # The first remark says so: `Evaluation.remarks` begins with it. It is the verdict itself,
+        # or what to look at first.
         if warnings:
             warnings = (remarks[0], *warnings)
         remarks = remarks[1:]
@@ -209,7 +210,7 @@ def _wrapped(line: str) -> str:
 
 
 def _total_weight(evaluation: Evaluation) -> str:
-    """The words behind a number of images that do not count alike."""
+    """The words after the number of images where these do not count alike."""
     if evaluation.weights is None:
         return ""
     return f" of total weight {evaluation.weights.sum().item():,.1f}"
@@ -307,7 +308,7 @@ def between(interval: tuple[float, float]) -> str:
 
 
 def _other_images(average: ImageAverage, title: str = "") -> str:
-    """The interval for all images of the kind, behind this title, or why there is none."""
+    """The interval for all images of the kind, after this title, or why there is none."""
     if average.doubt:
         return f"nothing can be said, since {average.doubt}"
     return title + between(average.sample_interval)

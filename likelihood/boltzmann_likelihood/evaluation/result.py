@@ -27,7 +27,7 @@ from paperlib.estimators import (
 )
 from paperlib.uncertain import Uncertain
 
-_EXACT = Uncertain(0.0)
+_NO_ERROR = Uncertain(0.0)
 #: The level of a bound that AIS's weights certify.
 CERTIFIED = 0.999
 
@@ -44,8 +44,8 @@ class Verdict(StrEnum):
     TOO_NOISY = "too noisy to tell"
 
 
-class Part(StrEnum):
-    """What might settle a doubt if it had more work."""
+class Remedy(StrEnum):
+    """What might settle a doubt, if more work went into it."""
 
     TEMPERING = "tempering"
     # Runs of parallel tempering from modes.
@@ -66,15 +66,15 @@ class Doubt:
         The verdict that it leads to.
     text : str
         The warning, as a sentence.
-    part : Part
-        What might settle it if it had more work.
+    remedy : Remedy
+        What might settle it, if more work went into it.
     factor : float
         About how many times as much work that takes; infinite if that cannot be said.
     """
 
     word: Verdict
     text: str
-    part: Part = Part.TEMPERING
+    remedy: Remedy = Remedy.TEMPERING
     factor: float = math.inf
 
 
@@ -130,7 +130,7 @@ class AnnealingRun:
     seconds : float
         The time that it took.
     chosen : Tensor, shape [n]
-        The numbers of the test images that RAISE was run for.
+        The indices of the test images that RAISE was run for.
 
     Examples
     --------
@@ -163,9 +163,9 @@ class FinishedRuns:
         AIS and RAISE with growing K.
     mode_checks, image_checks : tuple of ModeCheck, tuple of ModeCheck or None
         What runs from the model's own modes say about parallel tempering, and from modes that
-        images show; None if these were not looked for.
+        images show. If a kind was not looked for, the first is empty and the second None.
     interrupted : bool
-        Whether the run was stopped before its largest K.
+        Whether the run was stopped before it was complete.
     tempering : TemperingEstimate or None
         ln Z by parallel tempering.
     """
@@ -214,7 +214,7 @@ class LogUnnormalized:
     """
 
     values: Tensor
-    error: Uncertain = _EXACT
+    error: Uncertain = _NO_ERROR
     rise: float = 0.0
     draws: int = 0
     steps: int = 0
@@ -238,7 +238,8 @@ class Effort:
     num_steps : int
         K of the largest runs of AIS and RAISE.
     tempering_steps : int
-        Transitions of single chains for parallel tempering.
+        Transitions of single chains for parallel tempering. In an effort that is asked for, 0
+        stands for the usual number.
     minutes : float or None
         The time that the steps were chosen to fit; None where the steps were given.
     tolerance : float or None
@@ -315,17 +316,18 @@ class Evaluation(Printed, FinishedRuns):
     runs : tuple of AnnealingRun
         AIS and RAISE with growing K, the best run last; empty where the exact value is known.
     interrupted : bool
-        Whether the run was stopped before its largest K.
+        Whether the run was stopped before it was complete.
     tempering : TemperingEstimate or None
         ln Z by parallel tempering; None where the exact value is known, or if the run was stopped
         before it.
     mode_checks, image_checks : tuple of ModeCheck, tuple of ModeCheck or None
         What runs from the model's own modes say about parallel tempering, and from modes that
-        images show; None if these were not looked for.
+        images show. If a kind was not looked for, the first is empty and the second None.
     judgement : Judgement
         The verdict, by the rule of `boltzmann_likelihood.evaluation.verdict`.
     remarks : tuple of str
-        Things to know about the model, such as that it falls behind a baseline.
+        Things to know about the model or the images. If the model falls behind a baseline, the
+        first one says so.
     worse_than_baseline : bool
         Whether the model falls behind independent pixels or the uniform model. It may then have
         been misread, and the verdict is at best *open*.
@@ -346,8 +348,7 @@ class Evaluation(Printed, FinishedRuns):
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
     cases : Tensor or None, shape [N]
-        The numbers of the different images, where some of them are copies; None if there are no
-        copies.
+        For each image the index of its case, which copies share; None if there are no copies.
     inputs : Inputs
         How the images became binary, what the model was read from, and what of the files was
         changed or not used.
@@ -416,7 +417,10 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def word(self) -> Verdict:
-        """The verdict: `trusted`, `not trusted`, `open` or `too noisy to tell`."""
+        """The verdict: `trusted`, `not trusted`, `open` or `too noisy to tell`.
+
+        It is that of the judgement, but at best `open` if the model is worse than a baseline.
+        """
         if self.worse_than_baseline and self.judgement.word == Verdict.TRUSTED:
             return Verdict.OPEN
         return self.judgement.word
@@ -429,7 +433,7 @@ class Evaluation(Printed, FinishedRuns):
         factor = self.judgement.factor
         effort = self.effort
         if math.isinf(factor):
-            if any(doubt.part == Part.NOTHING for doubt in self.judgement.doubts):
+            if any(doubt.remedy == Remedy.NOTHING for doubt in self.judgement.doubts):
                 return "More time alone is unlikely to help."
             return "How much more time would help cannot be told from this run."
         times = max(2, math.ceil(factor))
@@ -444,7 +448,8 @@ class Evaluation(Printed, FinishedRuns):
     def source(self) -> str:
         """What gave the reported ln Z: `exact`, `ladder` (parallel tempering) or `AIS`.
 
-        It is AIS only if the run was interrupted.
+        These are the words of the JSON, whose keys call parallel tempering a ladder as well. It is
+        AIS only if the run was interrupted.
         """
         if self.exact is not None:
             return "exact"
@@ -467,9 +472,9 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def least_log_z(self) -> float:
-        """What ln Z is at least, in nats.
+        """A lower bound on ln Z, in nats.
 
-        It is proven, or certified by AIS's weights, which fails once in 1,000 runs.
+        It is proven, or certified by AIS's weights, and then fails once in 1,000 runs.
         """
         if self.exact is not None:
             return self.exact.log_z - self.rounding
@@ -483,7 +488,7 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def largest_average(self) -> float:
-        """What the average is at most, in nats, by `least_log_z`.
+        """An upper bound on the average, in nats, from `least_log_z`.
 
         Infinite where ln p*(v) is an estimate, which errs low.
         """

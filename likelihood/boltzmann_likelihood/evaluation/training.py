@@ -48,12 +48,12 @@ from paperlib.numerics import resolve_generator
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike
 
-# The first evaluation of all checkpoints takes this share of the time or, where steps are given, so
-# much of the steps for each of them.
+# The first evaluation of all checkpoints takes this share of the time or, where steps are given,
+# this share of the steps for each of them.
 _SHARE_OF_TIME = 1 / 4
 _SHARE_OF_STEPS = 1 / 16
-# Among at most so many the rest of the time is divided: with more, each would get too little to be
-# settled.
+# The rest of the time is divided among at most this many: with more, each would get too little to
+# be settled.
 _MOST_AGAIN = 6
 
 
@@ -110,8 +110,8 @@ class TrainingLikelihood(Printed):
     checkpoints : tuple of CheckpointLikelihood
         In the order of training.
     best : int
-        Index of the checkpoint with the highest average, counted from 0; of those that are not
-        distrusted, if there are any.
+        Index of the checkpoint with the highest average, counted from 0. One whose verdict is
+        `not trusted` is the best only if that is the verdict on all.
     interrupted : bool
         Whether the run was stopped early. The last checkpoints may then be missing, or some be less
         accurate than the time allowed.
@@ -340,7 +340,7 @@ class _Checkpoints:
     def evaluate_in_rounds(self, effort: Effort | None, minutes: float) -> None:
         """Evaluate all with little effort, and then those that could be best with the rest.
 
-        Without an effort, both together take so many minutes.
+        Without an effort, both together take this many minutes.
         """
         began = time.perf_counter()
         numbers = list(self._targets)

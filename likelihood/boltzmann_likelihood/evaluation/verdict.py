@@ -86,7 +86,7 @@ from boltzmann_likelihood.evaluation.result import (
     Doubt,
     FinishedRuns,
     Judgement,
-    Part,
+    Remedy,
     Verdict,
 )
 from paperlib.estimators import (
@@ -101,17 +101,18 @@ _WORST_FIRST = (Verdict.NOT_TRUSTED, Verdict.OPEN, Verdict.TOO_NOISY, Verdict.TR
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated,
 #: in nats.
 SMALL = 0.5
-# RAISE's shortfall, an open bracket and a mode of which a run finds less are reported only beyond
-# the first, and an estimate of AIS that moves beyond the second, in nats.
+# Nothing is said of a shortfall of RAISE, a gap of the bracket, or mass of a mode that a run lacks,
+# up to this many nats.
 _TOLERANCE = 1.0
+# Nor of AIS's estimates if the last two differ by up to this many nats.
 _MOVING = 0.5
-# A mode of which parallel tempering knows less than this part, and which adds more nats than this,
-# may be one of many that were missed.
+# A mode of which parallel tempering knows less than the share `_MET`, and which adds more nats than
+# `_FIRST_OF_MANY`, may be one of many that were missed.
 _MET = 0.1
 _FIRST_OF_MANY = 0.01
-# Where RAISE is too low for a larger part of the images than this, it is not because these are hard
-# to reach.
-_MOST = 0.75
+# Where RAISE is too low for a larger share of the images than this, the reason is not that they are
+# hard to reach.
+_MOST_AFFECTED = 0.75
 # The probability with which the certified bound and parallel tempering's interval, when they are
 # compared, each hold.
 _CERTAIN = 0.999
@@ -129,8 +130,8 @@ def log_z_with_modes(finished: FinishedRuns) -> float:
     return max(by_ais, finished.tempering.log_z + max(missed, default=0.0))
 
 
-def impossible(average: ImageAverage) -> tuple[Doubt, ...]:
-    """A doubt if an average log-probability is above 0 by more than its error."""
+def doubts_above_zero(average: ImageAverage) -> tuple[Doubt, ...]:
+    """One doubt if an average log-probability is above 0 by more than its error; otherwise none."""
     if not average.interval[0] > 0:
         return ()
     text = (
@@ -138,23 +139,23 @@ def impossible(average: ImageAverage) -> tuple[Doubt, ...]:
         "discrete data. The numbers of the model are too large for this computation, or this is an "
         "error of the program."
     )
-    return (Doubt(Verdict.NOT_TRUSTED, text, Part.NOTHING),)
+    return (Doubt(Verdict.NOT_TRUSTED, text, Remedy.NOTHING),)
 
 
 def judge(
     finished: FinishedRuns,
-    settled: tuple[str, ...] = (),
-    others: tuple[str, ...] = (),
-    explained: float = 0.0,
+    annealing_warnings: tuple[str, ...] = (),
+    image_warnings: tuple[str, ...] = (),
+    raise_loss: float = 0.0,
     doubts: tuple[Doubt, ...] = (),
 ) -> Judgement:
     """Apply the rule of this module.
 
-    `settled` are the warnings of `find_warnings` about AIS and RAISE. `others` speak against every
-    estimate. `explained` is how many nats RAISE falls short for a known reason, besides what
-    annealing loses. `doubts` are about the average, not about ln Z.
+    `annealing_warnings`, from `find_annealing_warnings`, do not count. `image_warnings` speak
+    against every estimate. `raise_loss` is how many nats RAISE falls short for a known reason,
+    besides what annealing loses. `doubts` are about the average, not about ln Z.
     """
-    against_all = list(others)
+    against_all = list(image_warnings)
     if finished.interrupted:
         against_all.append("Interrupted: not everything was looked at.")
     if finished.tempering is None:
@@ -164,19 +165,19 @@ def judge(
     all_doubts = [
         *doubts,
         *(Doubt(Verdict.NOT_TRUSTED, text) for text in against_all),
-        *find_doubts(finished, explained),
+        *find_doubts(finished, raise_loss),
     ]
     open_doubts = tuple(doubt for doubt in all_doubts if doubt.word != Verdict.TRUSTED)
-    settled += tuple(doubt.text for doubt in all_doubts if doubt.word == Verdict.TRUSTED)
+    settled = tuple(doubt.text for doubt in all_doubts if doubt.word == Verdict.TRUSTED)
     words = [doubt.word for doubt in open_doubts]
     word = min(words, key=_WORST_FIRST.index, default=Verdict.TRUSTED)
-    return Judgement(word, open_doubts, settled)
+    return Judgement(word, open_doubts, (*annealing_warnings, *settled))
 
 
-def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
-    """What speaks against parallel tempering, in the order in which it is worth working on.
+def find_doubts(finished: FinishedRuns, raise_loss: float = 0.0) -> list[Doubt]:
+    """What speaks against parallel tempering, in the order of the report.
 
-    A doubt that has been settled has the word `trusted`. `explained` is as for `judge`.
+    A doubt that has been settled has the verdict `trusted`. `raise_loss` is as for `judge`.
     """
     tempering = finished.tempering
     if tempering is None:
@@ -186,7 +187,7 @@ def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
         *_ais_doubts(finished.runs[-1].ais, tempering),
         *_mode_doubts(finished.mode_checks, tempering),
         *_image_doubts(finished.image_checks, tempering),
-        *_raise_doubts(finished, tempering, explained),
+        *_raise_doubts(finished, tempering, raise_loss),
     ]
 
 
@@ -222,7 +223,7 @@ def _mode_doubts(checks: Sequence[ModeCheck], tempering: TemperingEstimate) -> l
         text = (
             "The model's own modes were not looked at, and parallel tempering may have missed one."
         )
-        return [Doubt(Verdict.OPEN, text, Part.MODES)]
+        return [Doubt(Verdict.OPEN, text, Remedy.MODES)]
     return _check_doubts(checks, tempering, "a mode of the model's own")
 
 
@@ -231,10 +232,10 @@ def _image_doubts(checks: Sequence[ModeCheck] | None, tempering: TemperingEstima
 
 
 def _check_doubts(
-    checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode: str
+    checks: Sequence[ModeCheck], tempering: TemperingEstimate, mode_in_words: str
 ) -> list[Doubt]:
-    """The worst doubt that runs from modes raise, if any; `mode` says in words whose modes."""
-    run_from_mode = f"A run of parallel tempering that starts at {mode}"
+    """The worst doubt that runs from these modes raise, if any."""
+    run_from_mode = f"A run of parallel tempering that starts at {mode_in_words}"
     missed = [check for check in checks if check.significant and check.missed > SMALL]
     if missed:
         worst = max(missed, key=lambda check: check.missed)
@@ -242,8 +243,8 @@ def _check_doubts(
             f"{run_from_mode} raises ln Z by {worst.missed:.1f} nats: the first run missed that "
             "mode."
         )
-        part = Part.NOTHING if worst.least > SMALL else Part.MODES
-        return [Doubt(Verdict.NOT_TRUSTED, text, part)]
+        remedy = Remedy.NOTHING if worst.least > SMALL else Remedy.MODES
+        return [Doubt(Verdict.NOT_TRUSTED, text, remedy)]
     less = max(check.less for check in checks)
     if less > _TOLERANCE:
         text = (
@@ -261,44 +262,45 @@ def _check_doubts(
     ]
     if unmet:
         largest = max(unmet, key=lambda check: (check.significant, check.missed))
-        nats = (
+        consequence = (
             f"That alone raises ln Z by {largest.missed:.2f} nats only, but where one is missed, "
             "others beside it may be."
         )
         if largest.promised > max(largest.missed, room):
-            nats = (
+            consequence = (
                 f"With others like it, it raises ln Z by {largest.promised:.2f} nats, if mean "
                 "field's bounds are as far below the mass of all modes."
             )
-        part = Part.NOTHING if largest.significant else Part.MODES
-        return [Doubt(Verdict.OPEN, f"Parallel tempering missed {mode}. {nats}", part)]
+        remedy = Remedy.NOTHING if largest.significant else Remedy.MODES
+        text = f"Parallel tempering missed {mode_in_words}. {consequence}"
+        return [Doubt(Verdict.OPEN, text, remedy)]
     beyond = [check.missed for check in checks if check.significant and check.missed > room]
     if beyond:
         text = (
             f"{run_from_mode} raises ln Z by {max(beyond):.2f} nats, for which the interval has no "
             "room."
         )
-        return [Doubt(Verdict.OPEN, text, Part.MODES)]
+        return [Doubt(Verdict.OPEN, text, Remedy.MODES)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
     text = (
-        f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to "
-        f"{most:.1f} nats."
+        f"{mode_in_words.capitalize()} that parallel tempering may have missed could raise ln Z by "
+        f"up to {most:.1f} nats."
     )
-    return [Doubt(Verdict.OPEN, text, Part.MODES, (most / SMALL) ** 2)]
+    return [Doubt(Verdict.OPEN, text, Remedy.MODES, (most / SMALL) ** 2)]
 
 
 def _raise_doubts(
-    finished: FinishedRuns, tempering: TemperingEstimate, explained: float
+    finished: FinishedRuns, tempering: TemperingEstimate, raise_loss: float
 ) -> Iterator[Doubt]:
-    short = shortfall(finished.runs[-1], tempering, explained)
+    short = shortfall(finished.runs[-1], tempering, raise_loss)
     if short is None:
         return
     word = Verdict.OPEN
     if finished.image_checks is None:
         text = "Some images may be hard to reach."
-    elif short.affected.double().mean() > _MOST:
+    elif short.affected.double().mean() > _MOST_AFFECTED:
         text = (
             "More than three quarters of the images are affected, as all would be if parallel "
             "tempering had missed a part of Z."
@@ -316,7 +318,7 @@ def _raise_doubts(
         f"loses on its way explains {short.explained:.1f} of them."
     )
     factor = 1.0 if word == Verdict.TRUSTED else short.nats / _TOLERANCE
-    yield Doubt(word, f"{numbers} {text}", Part.ANNEALING, factor)
+    yield Doubt(word, f"{numbers} {text}", Remedy.ANNEALING, factor)
 
 
 @dataclass(frozen=True)
@@ -339,24 +341,24 @@ class Shortfall:
 
 
 def shortfall(
-    best: AnnealingRun, tempering: TemperingEstimate, explained: float = 0.0
+    best: AnnealingRun, tempering: TemperingEstimate, raise_loss: float = 0.0
 ) -> Shortfall | None:
     """RAISE's shortfall, if on average it is larger by a nat than is explained.
 
-    `explained` is as for `judge`.
+    `raise_loss` is as for `judge`.
     """
-    explained += max(0.0, tempering.log_z - best.ais.log_weights.mean().item())
+    lost_by_annealing = max(0.0, tempering.log_z - best.ais.log_weights.mean().item())
+    explained = raise_loss + lost_by_annealing
     below_ais = tempering.log_z - best.ais.log_z
     nats = best.bracket.gap - below_ais
     by_image = best.bracket.vector_gaps - below_ais
     allowed = explained + _TOLERANCE
     if nats <= allowed:
         return None
-    # The average uses a control variate, so that it may be lower than every single image is.
-    return Shortfall(nats, explained, by_image >= min(allowed, by_image.max().item()))
+    return Shortfall(nats, explained, by_image >= allowed)
 
 
-def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
+def find_annealing_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
     """Warnings about the last run of AIS and RAISE.
 
     `estimated` says that ln p*(v) is itself an estimate.
@@ -380,10 +382,10 @@ def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str,
             f"conservative.{where}"
         )
     elif verdict == BracketVerdict.CROSSED:
-        or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
+        other_reason = ", or the estimates of ln p*(v) are too low" if estimated else ""
         warnings.append(
             f"RAISE lies above AIS by {-bracket.gap:.1f} nats, so that there is no bracket: the "
-            f"annealing model fits these images better than the model itself{or_else}."
+            f"annealing model fits these images better than the model itself{other_reason}."
         )
     # Where AIS's error is infinite, its own warning says so already.
     if _TOLERANCE / 2 < bracket.gap_std_error < math.inf:

@@ -51,7 +51,7 @@ class Replicas(Ladder, Generic[State]):
         self._take_steps = path.tempering_steps(self)
 
     def divide(self, parts: int) -> list[Replicas[State]]:
-        """At most so many parts of the replicas, for threads; `join` puts them together again.
+        """At most this many parts of the replicas, for threads; `join` puts them together again.
 
         With copies of one generator, parts walk as they would have walked together.
         """
@@ -82,7 +82,7 @@ class Replicas(Ladder, Generic[State]):
         self.state = self._path.transition(self.state, betas, generator)
 
     def steps(self, generator: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
-        """Take so many steps, and return the log-ratios and the ends of each.
+        """Take this many steps, and return the log-ratios and the ends of each.
 
         `AnnealingPath.tempering_steps` says what these are.
         """

@@ -53,8 +53,8 @@ _REPLICA_SCALE = 12.0
 _MOST_CHAINS = 100
 # Draws are kept at every fourth step at most, since each costs a product in full precision.
 _SMALLEST_INTERVAL = 4
-# At so many times of a pilot round, its chains are kept for replicas of the main round to begin
-# with.
+# The chains of a pilot round are kept at this many of its steps, for replicas of the main round to
+# begin with.
 _MOST_TIMES = 32
 # Parts of the main round, after each of which a checkpoint is written.
 _SEGMENTS = 10
@@ -141,14 +141,14 @@ class TemperingRun:
             self._restore(stored)
 
     @property
-    def main(self) -> bool:
+    def in_main_round(self) -> bool:
         """Whether the current round is the last one, the only one that counts."""
         return self._number == len(self._plan.pilots)
 
     @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
-        return self.main and self._done == self._steps
+        return self.in_main_round and self._done == self._steps
 
     def _begin(self, number: int, replicas: Replicas[Any]) -> None:
         """Set up a round that begins with these chains."""
@@ -157,7 +157,7 @@ class TemperingRun:
         self._done = 0
         plan = self._plan
         left = plan.chain_steps - self.spent
-        if self.main:
+        if self.in_main_round:
             self._steps = max(0, left // replicas.num_chains)
         else:
             share = int(plan.pilots[number] * plan.chain_steps)
@@ -179,7 +179,7 @@ class TemperingRun:
 
     def advance(self, on_step: OnStep) -> None:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
-        length = math.ceil(self._steps / _SEGMENTS) if self.main else self._steps
+        length = math.ceil(self._steps / _SEGMENTS) if self.in_main_round else self._steps
         steps = range(self._done, min(self._done + length, self._steps))
         recordings = self._walk_side_by_side(steps, on_step)
         self._done += len(steps)
@@ -188,7 +188,7 @@ class TemperingRun:
         with one_thread():
             for name, rows in self._joined(recordings).items():
                 self._series[name] = torch.cat([self._series.get(name, rows[:0]), rows])
-            if self._done == self._steps and not self.main:
+            if self._done == self._steps and not self.in_main_round:
                 self._begin(self._number + 1, self._next_replicas())
         if self._checkpoint.path is not None:
             self._checkpoint.save(self._stored())
@@ -204,7 +204,7 @@ class TemperingRun:
         replicas = self.replicas
         if path.walks_in_threads and not path.divides_replicas:
             return [self._walk(replicas, self.generator, steps, on_step)]
-        threads = torch.get_num_threads() if self.main and path.walks_in_threads else 1
+        threads = torch.get_num_threads() if self.in_main_round and path.walks_in_threads else 1
         if min(threads, replicas.num_replicas) == 1:
             walk = partial(self._walk, replicas, self.generator, steps)
             return walk_side_by_side([walk], on_step)
@@ -246,13 +246,13 @@ class TemperingRun:
 
     def _steps_to_next_states(self, step: int) -> int:
         """After how many more steps the next states are recorded."""
-        if self.main:
+        if self.in_main_round:
             return self._interval - step % self._interval
         return (self._steps - step - 1) % self._apart + 1
 
     def _record_states(self, replicas: Replicas[Any], recording: _Recording) -> None:
         """Record a draw or, in a pilot round, states with which the next round may begin."""
-        if self.main:
+        if self.in_main_round:
             at_start = self.path.select(replicas.state, replicas.chain_at[:, 0])
             at_target = self.path.select(replicas.state, replicas.chain_at[:, -1])
             recording.end_states.append((at_start, at_target))
@@ -288,7 +288,7 @@ class TemperingRun:
         return joined
 
     def extend(self, chain_steps: int) -> None:
-        """Make the main round longer, by at most so many transitions of single chains."""
+        """Make the main round longer, by at most this many transitions of single chains."""
         self._steps += chain_steps // self.replicas.num_chains
 
     def _next_replicas(self) -> Replicas[Any]:

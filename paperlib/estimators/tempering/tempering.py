@@ -324,9 +324,11 @@ def _joined_estimate(
     for end, sign in ((0, -1), (1, 1)):
         logs = corrections[late, end]
         total = log_mean_exp(logs.flatten())
-        log_ratios[1 if end == 0 else -1 :] += sign * total
-        share = sign * (torch.exp(logs - total) - 1) * len(series) / len(late)
-        series[[steps[place] - first for place in late]] += share
+        # What is at beta = 0 enters all ratios, and what is at beta = 1 the last one.
+        first_ratio = 1 if end == 0 else -1
+        log_ratios[first_ratio:] += sign * total
+        contributions = sign * (torch.exp(logs - total) - 1) * len(series) / len(late)
+        series[[steps[place] - first for place in late]] += contributions
     return log_ratios, series
 
 
