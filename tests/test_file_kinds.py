@@ -247,6 +247,7 @@ IMAGES = {
     "bfloat16": (as_npy(np.zeros((8, 6), "V2")), "bfloat16: save it as float32"),
     "empty": (as_npy(X[:0]), "got an empty table"),
     "one image": (as_npy(X[0]), "a single row of 6"),
+    "one pixel": (as_npy(X[0, 0]), "a single number in "),
     "random bytes": (as_npy(X)[7:], "which is none of these"),
 }
 

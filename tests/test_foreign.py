@@ -117,6 +117,12 @@ def test_older_archives_and_their_own_log_z(archive):
     assert read.stored_log_z == 12.5
 
 
+@pytest.mark.parametrize("value", ["unknown", [1.0, 2.0], []], ids=["text", "two", "none"])
+def test_a_log_z_that_is_no_number_is_none(tmp_path, value):
+    np.savez(tmp_path / "m.npz", **MODEL.tensors(), log_z=value)
+    assert read_model(tmp_path / "m.npz").stored_log_z is None
+
+
 # ---- RestrictedBoltzmannMachines.jl
 
 

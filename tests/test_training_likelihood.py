@@ -273,6 +273,10 @@ def test_evenly(count, most):
     assert {0, count - 1} <= set(places)
 
 
+def test_of_none_evenly_none():
+    assert evenly(0, 1) == []
+
+
 # ---- wrong input
 
 

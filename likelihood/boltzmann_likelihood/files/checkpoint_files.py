@@ -187,8 +187,8 @@ def evenly(count: int, most: int) -> list[int]:
 
     If `most` is 1, this is the last one.
     """
-    if most == 1:
-        return [count - 1]
     if count <= most:
         return list(range(count))
+    if most == 1:
+        return [count - 1]
     return [round(number * (count - 1) / (most - 1)) for number in range(most)]

@@ -393,6 +393,10 @@ def _require_rows(file: RowsFile, images: Tensor, width: int) -> None:
     name = file.name
     if not images.numel():
         raise InputError(f"{name}: expected at least one image, got an empty table in {file.path}")
+    if images.ndim == 0:
+        raise InputError(
+            f"{name}: expected a row of values for each image, got a single number in {file.path}"
+        )
     if images.ndim == 1:
         raise InputError(
             f"{name}: expected a row of values for each image, got a single row of {len(images)} "

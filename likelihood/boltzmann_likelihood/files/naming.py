@@ -205,7 +205,9 @@ def model_of(
     passed over, by name: W_momentum
     """
     names = names or {}
-    log_z_names = [name for name in stored if plain_name(name) == _LOG_Z]
+    log_z_names = [
+        name for name, value in stored.items() if plain_name(name) == _LOG_Z and _is_number(value)
+    ]
     log_z = None
     if len(log_z_names) == 1:
         log_z = float(np.asarray(stored[log_z_names[0]]).item())
@@ -291,6 +293,10 @@ def _shape(value: Entry) -> tuple[int, ...]:
 
 def _size(value: Entry) -> int:
     return math.prod(_shape(value))
+
+
+def _is_number(value: Entry) -> bool:
+    return _size(value) == 1 and np.asarray(value).dtype.kind in "fiu"
 
 
 def _is_vector(value: Entry) -> bool:
