@@ -145,7 +145,7 @@ GROUPS = {
         ),
         mutant(
             "the lower pieces of the weights are lost",
-            "kernels/products.py: pieces[1, :, rows] = (fixed - «256→0» * upper).T",
+            "kernels/products.py: pieces[1, :, rows] = («fixed - 256→0» * upper).T",
             UP_TO_DATE,
         ),
         mutant(
