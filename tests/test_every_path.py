@@ -155,8 +155,8 @@ def test_draws_of_the_start_follow_its_distribution(make, backend):
     walk = make(backend)
     count = 20_000
     rates = walk.frequencies(walk.path.units(walk.path.sample_start(count, backend.generator(3))))
-    # 16 comparisons in each of 105 cases: beyond 5 standard errors with probability 1e-3 in all,
-    # and the seed is fixed
+    # 16 comparisons in each of some hundred cases: beyond 5 standard errors with probability 1e-3
+    # in all, and the seed is fixed
     assert_rates(rates, walk.log_start.exp(), count, errors=5, slack=1 / count)
 
 
@@ -278,7 +278,8 @@ def check_ais(walk, num_steps, backend):
     estimate = ais(walk.path, betas, count, backend.generator(num_steps), check=False)
     ratio = (estimate.log_weights.cpu() - walk.truth).exp()
     variance = square / mean**2 - 1
-    # 126 cases: beyond 4 standard errors with probability 8e-3 in all, and the seeds are fixed
+    # some hundred cases: beyond 4 standard errors with probability 8e-3 in all, and the seeds are
+    # fixed
     assert abs(ratio.mean() - 1) < 4 * (variance / count).sqrt()
     central = fourth / mean**4 - 4 * cube / mean**3 + 6 * square / mean**2 - 3
     error = (central / variance**2 - 1).sqrt().item() / 2 / math.sqrt(count)
@@ -330,8 +331,8 @@ def check_raise(walk, num_steps, chains, backend, seed):
     truth = walk.annealing_model(betas)
     weights = log_weights.exp()
     error = weights.std(1) / math.sqrt(chains)
-    # 8 or 16 vectors in each of 90 cases: beyond 4 standard errors with probability 0.09 in all,
-    # and the seeds are fixed
+    # 8 or 16 vectors in each of some hundred cases: beyond 4 standard errors with probability 0.09
+    # in all, and the seeds are fixed
     assert ((weights.mean(1) - truth).abs() < 4 * error).all()
     assert abs(weights.mean(1).sum() - 1) < 4 * error.square().sum().sqrt()
     # on average the logarithm errs low
