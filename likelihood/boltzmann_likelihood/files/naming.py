@@ -206,7 +206,7 @@ def model_of(
     """
     names = names or {}
     log_z_names = [
-        name for name, value in stored.items() if plain_name(name) == _LOG_Z and _is_number(value)
+        name for name in stored if plain_name(name) == _LOG_Z and _is_number(stored[name])
     ]
     log_z = None
     if len(log_z_names) == 1:
