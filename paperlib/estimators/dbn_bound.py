@@ -95,7 +95,7 @@ class DBNBoundEstimate(StudentEstimate):
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Of `std_error`: the number of cases, minus one."""
+        """Those of `std_error`, the number of cases minus one."""
         return max(len(self.entropy) - 1.0, 1.0)
 
     @property

@@ -57,7 +57,7 @@ class Profile:
 
     @property
     def device(self) -> str:
-        """The device of the chains of AIS and RAISE: the CPU.
+        """The device of the chains of AIS and RAISE, which is the CPU.
 
         At the papers' size, `PAPERLIB_DEVICE` may name another.
         """

@@ -69,7 +69,7 @@ class Recipe:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type in which it is trained: float64 for `digits`, to agree between processors."""
+        """Type in which it is trained, float64 for `digits`, to agree between processors."""
         return torch.float64 if self.dataset == "digits" else torch.float32
 
     @property

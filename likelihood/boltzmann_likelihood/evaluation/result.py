@@ -417,7 +417,7 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def word(self) -> Verdict:
-        """The verdict: `trusted`, `not trusted`, `open` or `too noisy to tell`.
+        """The verdict, which is `trusted`, `not trusted`, `open` or `too noisy to tell`.
 
         It is that of the judgement, but at best `open` if the model is worse than a baseline.
         """
@@ -446,7 +446,7 @@ class Evaluation(Printed, FinishedRuns):
 
     @property
     def source(self) -> str:
-        """What gave the reported ln Z: `exact`, `ladder` (parallel tempering) or `AIS`.
+        """What gave the reported ln Z, `exact`, `ladder` (parallel tempering) or `AIS`.
 
         These are the words of the JSON, whose keys call parallel tempering a ladder as well. It is
         AIS only if the run was interrupted.

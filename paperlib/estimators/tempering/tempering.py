@@ -129,7 +129,7 @@ class TemperingEstimate(StudentEstimate):
 
     @property
     def barrier(self) -> float:
-        """The sum of the rejection rates: how hard it is to get from the start to the target."""
+        """The sum of the rejection rates, or how hard it is to get from the start to the target."""
         return self.rejection_rates.sum().item()
 
     def _details(self) -> str:
