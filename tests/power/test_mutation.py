@@ -141,7 +141,8 @@ GROUPS = {
         mutant(
             "a check of eight-bit products that knows no extremes",
             "kernels/capability.py: matrix[:, :10] = -12«8→0»",
-            "tests/test_kernels.py::test_a_product_of_integers_that_is_wrong_is_not_used[saturating]",
+            "tests/test_kernels.py::test_a_product_of_integers_that_is_wrong_is_not_used["
+            "saturating]",
         ),
         mutant(
             "the lower pieces of the weights are lost",
@@ -150,12 +151,14 @@ GROUPS = {
         ),
         mutant(
             "weights are rounded otherwise on the way down",
-            "kernels/sampler.py: binary_product(self._weights[visible, hidden].T, «→1.2 * »self._largest)",
+            "kernels/sampler.py: binary_product(self._weights[visible, hidden].T, «→1.2 * "
+            "»self._largest)",
             KERNEL.format(f"{ADDED}, coarse-0.3-RBM"),
         ),
         mutant(
             "hidden units of A drawn at the temperature of B",
-            "kernels/sampler.py: draw_bits_of_logits(self._inputs(hidden_input, group), generator, «beta→betas[0]», first)",
+            "kernels/sampler.py: draw_bits_of_logits(self._inputs(hidden_input, group), "
+            "generator, «beta→betas[0]», first)",
             KERNEL.format("float64-0.3-pair"),
         ),
         mutant(
@@ -167,7 +170,8 @@ GROUPS = {
     "paths and estimators": [
         mutant(
             "the biases' part of the weight ten per cent too large",
-            "annealing/rbm_paths.py: return ratio.add_(state.bias_difference, alpha=«→1.1 * »difference)",
+            "annealing/rbm_paths.py: return ratio.add_(state.bias_difference, alpha=«→1.1 * "
+            "»difference)",
             AIS_DRAWS.format("float64-RBM"),
         ),
         mutant(
@@ -177,12 +181,14 @@ GROUPS = {
         ),
         mutant(
             "heating with h1 at the temperature of the model",
-            "annealing/deep_paths.py: h1 = draw_bits_of_logits(state.hidden_input, generator, «beta→1.0», first)",
+            "annealing/deep_paths.py: h1 = draw_bits_of_logits(state.hidden_input, generator, "
+            "«beta→1.0», first)",
             f"{DEEP}every_draw_of_a_heating_step_makes_up_its_kernel[float64-0.6]",
         ),
         mutant(
             "the first weight of a DBN by the exact top RBM, the walk by the rounded one",
-            "annealing/deep_paths.py: self._dbn.«log_directed(v, hidden).double() + self.log_f(state, 1.0→log_joint_unnormalized(v, hidden).double(»)",
+            "annealing/deep_paths.py: self._dbn.«log_directed(v, hidden).double() + "
+            "self.log_f(state, 1.0→log_joint_unnormalized(v, hidden).double(»)",
             RAISE_DRAWS.format(f"{NARROW}, coarse-DBN"),
         ),
         mutant(
@@ -207,14 +213,16 @@ GROUPS = {
         ),
         mutant(
             "the sum of the weights divided by the number of steps",
-            "estimators/ais.py: return summarize(path, log_weights«→ - torch.tensor((len(schedule) - 1) / num_chains).log()», final_states, check)",
+            "estimators/ais.py: return summarize(path, log_weights«→ - "
+            "torch.tensor((len(schedule) - 1) / num_chains).log()», final_states, check)",
             f"{AIS}zero_weights_make_every_weight_exact",
         ),
     ],
     "parallel tempering and resampling": [
         mutant(
             "swaps accepted too often",
-            "kernels/reference.py: accept = («ratios[:, lower] + ratios[:, upper]→0.5 * (ratios[:, lower] + ratios[:, upper])»).exp_()",
+            "kernels/reference.py: accept = («ratios[:, lower] + ratios[:, upper]→0.5 * "
+            "(ratios[:, lower] + ratios[:, upper])»).exp_()",
             f"{TEMPERING}swaps_are_accepted_as_often_as_they_should_be",
             f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
         ),
@@ -230,7 +238,8 @@ GROUPS = {
         ),
         mutant(
             "a path with a transition of its own that is not asked for it",
-            "annealing/rbm_paths.py: return self._sampler.tempers« and not self._has_other_verbs()→»",
+            "annealing/rbm_paths.py: return self._sampler.tempers« and not "
+            "self._has_other_verbs()→»",
             f"{STEP}a_path_with_a_verb_of_its_own_is_walked_by_it",
         ),
         mutant(
@@ -250,12 +259,14 @@ GROUPS = {
         ),
         mutant(
             "replicas that all begin with the last chains of the pilot",
-            "estimators/tempering/run.py: times = torch.linspace(len(self._earlier) - 1, «0→len(self._earlier) - 1»,",
+            "estimators/tempering/run.py: times = torch.linspace(len(self._earlier) - 1, "
+            "«0→len(self._earlier) - 1»,",
             f"{TEMPERING}replicas_begin_with_the_chains_of_different_times[8-8]",
         ),
         mutant(
             "the numbers of draws on the wrong sides of Bennett's equation",
-            "estimators/tempering/bennett.py: offset = math.log(«lower.shape[1] / upper→upper.shape[1] / lower».shape[1])",
+            "estimators/tempering/bennett.py: offset = math.log(«lower.shape[1] / "
+            "upper→upper.shape[1] / lower».shape[1])",
             f"{BENNETT}the_root_is_that_of_the_equation_for_any_numbers",
         ),
         mutant(
@@ -265,7 +276,8 @@ GROUPS = {
         ),
         mutant(
             "resampling by the square roots of the weights",
-            "estimators/resampling.py: torch.searchsorted(«log_weights→(0.5 * log_weights)».softmax(1).cumsum(1), places)",
+            "estimators/resampling.py: torch.searchsorted(«log_weights→(0.5 * "
+            "log_weights)».softmax(1).cumsum(1), places)",
             f"{TEMPERING}systematic_resampling_takes_each_chain_as_often_as_its_share_demands",
         ),
         mutant(
@@ -275,7 +287,8 @@ GROUPS = {
         ),
         mutant(
             "a bound at twice the chance of failure",
-            'estimators/certified.py: return -math.log1p(-require_fraction("level", level)) «+ _ROUNDING→- math.log(2)»',
+            'estimators/certified.py: return -math.log1p(-require_fraction("level", level)) «+ '
+            "_ROUNDING→- math.log(2)»",
             f"{CERTIFIED}two_point_weights_fail_no_more_often_than_stated[1-0.9]",
         ),
     ],
@@ -302,7 +315,8 @@ GROUPS = {
         ),
         mutant(
             "all rows count alike in base rates",
-            "datasets/binarization.py: total += «part @ intensities.double→intensities.double().mean(0) * part.sum»()",
+            "datasets/binarization.py: total += «part @ "
+            "intensities.double→intensities.double().mean(0) * part.sum»()",
             "tests/test_weights.py::test_whole_weights_are_repeated_rows",
         ),
         mutant(
@@ -324,13 +338,16 @@ GROUPS = {
     "kept work": [
         mutant(
             "files that archives hold have other names",
-            'store.py: return f"{identity[0].lower()}-{storage.sha256(_canonical(identity).encode())[:2«4→3»]}.json"',
+            "store.py: return "
+            'f"{identity[0].lower()}-{storage.sha256(_canonical(identity).encode())['
+            ':2«4→3»]}.json"',
             "tests/test_store.py::test_names_stay[tempering runs, AIS]",
         ),
         mutant(
             "what has been kept is computed again",
             "store.py: if «path is None or not path.is_file()→True»:",
-            "tests/test_store.py::test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice[study of evaluate]",
+            "tests/test_store.py::"
+            "test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice[study of evaluate]",
         ),
     ],
     "the verdict": [
@@ -341,7 +358,8 @@ GROUPS = {
         ),
         mutant(
             "a bracket is judged whatever AIS's chains are worth",
-            "estimators/bracket.py: if not (math.isfinite(gap.value)« and ais_std_error <= LARGEST_ERROR→»):",
+            "estimators/bracket.py: if not (math.isfinite(gap.value)« and ais_std_error <= "
+            "LARGEST_ERROR→»):",
             "tests/test_bracket.py::test_few_effective_chains_say_nothing[40.0]",
         ),
         mutant(
@@ -351,17 +369,21 @@ GROUPS = {
         ),
         mutant(
             "a bracket knows nothing of RAISE's error",
-            "estimators/bracket.py: return upper - self.lower.uncertain«→.scaled(0).shifted(self.lower.mean)»",
+            "estimators/bracket.py: return upper - "
+            "self.lower.uncertain«→.scaled(0).shifted(self.lower.mean)»",
             "tests/test_bracket.py::test_noise_is_no_agreement[0.0-0.152-cannot tell]",
         ),
         mutant(
             "AIS contradicts from below as it does from above",
-            "evaluation/verdict.py: if «certified <= tempering.interval(_CERTAIN)[1]→abs(ais.log_z - tempering.log_z) <= SMALL»:",
-            f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",
+            "evaluation/verdict.py: if «certified <= "
+            "tempering.interval(_CERTAIN)[1]→abs(ais.log_z - tempering.log_z) <= SMALL»:",
+            f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows["
+            "log_weights0-trusted]",
         ),
         mutant(
             "AIS's number is reported",
-            "evaluation/result.py: return (self.runs[-1].ais if self.tempering is «→not »None else self.tempering).uncertain",
+            "evaluation/result.py: return (self.runs[-1].ais if self.tempering is «→not »None "
+            "else self.tempering).uncertain",
             f"{EVALUATE}bracket_holds_the_truth",
         ),
         mutant(
@@ -381,18 +403,21 @@ GROUPS = {
         ),
         mutant(
             "the look at images does not ask for those that RAISE hardly reaches",
-            "evaluation/annealing_runs.py: self._test[run.chosen[lacking.affected.to(run.chosen.device)]«→[:0]»]",
+            "evaluation/annealing_runs.py: "
+            "self._test[run.chosen[lacking.affected.to(run.chosen.device)]«→[:0]»]",
             f"{EVALUATE}the_look_at_images_asks_for_those_that_fall_short",
         ),
         mutant(
             "modes are looked for from the model alone",
-            "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in image_optima«→[:0]»]",
+            "evaluation/annealing_runs.py: image_modes = [temper_from(mode) for mode in "
+            "image_optima«→[:0]»]",
             f"{EVALUATE}the_look_at_images_asks_for_those_that_fall_short",
         ),
         mutant(
             "a mode in which no run stays does not matter, whatever it promises",
             "evaluation/verdict.py: and (check.promised > «→1e9 * »room or",
-            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-open-it raises ln Z by 0.30 nats-inf]",
+            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-open-it raises ln Z by "
+            "0.30 nats-inf]",
         ),
         mutant(
             "modes within 5 % of the pixels are the same",
@@ -402,24 +427,30 @@ GROUPS = {
         mutant(
             "a run from a mode that finds much less contradicts nothing",
             "evaluation/verdict.py: if less > «→1e9 * »_TOLERANCE:",
-            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-finds 3.0 nats less there-inf]",
+            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-finds 3.0 "
+            "nats less there-inf]",
         ),
         mutant(
             "what promises is one mode alone",
-            "evaluation/modes.py: weaker = _joint_bound(modes, bounds, unmet & (bounds «<→=»= bounds[place]))",
+            "evaluation/modes.py: weaker = _joint_bound(modes, bounds, unmet & (bounds «<→=»= "
+            "bounds[place]))",
             f"{IMAGES}the_strongest_unmet_mode_and_the_most_frequent_are_looked_at",
         ),
     ],
     "numbers that look surer than they are": [
         mutant(
             "chains walk in float32, whatever the numbers of the model",
-            "evaluation/precision.py: if not _effect_of_single_precision(model) < «→1e9 * »_LARGEST_EFFECT:",
+            "evaluation/precision.py: if not _effect_of_single_precision(model) < «→1e9 * "
+            "»_LARGEST_EFFECT:",
             f"{SCALES}the_sums_decide_the_type_of_the_chains[1-100000.0-False]",
         ),
         mutant(
             "errors of rounding may add up to anything",
-            "evaluation/precision.py: rounding_errors(weights), weights) < «→1e9 * »_MOST_COLLECTED",
-            "tests/test_rounding_of_weights.py::test_weights_that_are_rounded_alike_walk_in_float64[constant-False]",
+            "evaluation/precision.py: rounding_errors(weights), weights) < «→1e9 * "
+            "»_MOST_COLLECTED",
+            "tests/test_rounding_of_weights.py::"
+            "test_weights_that_are_rounded_alike_walk_in_float64["
+            "constant-False]",
         ),
         mutant(
             "the largest weight does not count, only sums do",
@@ -441,7 +472,8 @@ GROUPS = {
         mutant(
             "a run from a mode that finds more is not believed",
             "evaluation/verdict.py: if check.significant and check.missed > «→100 * »SMALL]",
-            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-missed that mode-inf]",
+            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-missed that "
+            "mode-inf]",
         ),
         mutant(
             "Z of the run from a mode is taken for the mass of the mode",
@@ -451,7 +483,8 @@ GROUPS = {
         mutant(
             "the error of ln Z is left out of that of a mass",
             "evaluation/modes.py: z_error = «→0 * »math.expm1(",
-            f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-100-warnings1-False-True]",
+            f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode["
+            "0.5-0.5-100-warnings1-False-True]",
         ),
         mutant(
             "what is left of the work goes to AIS and RAISE, whatever is in doubt",
@@ -465,7 +498,8 @@ GROUPS = {
         ),
         mutant(
             "the best checkpoint is the highest number, trusted or not",
-            "evaluation/training.py: key=lambda n: («evaluations[n].word != Verdict.NOT_TRUSTED→True», "
+            "evaluation/training.py: key=lambda n: («evaluations[n].word != "
+            "Verdict.NOT_TRUSTED→True», "
             "evaluations[n].average.mean)",
             f"{TRAINING}what_is_not_trusted_is_not_best",
         ),
@@ -482,7 +516,8 @@ GROUPS = {
         mutant(
             "what is not trusted has an interval",
             "evaluation/result.py: return self.word != Verdict.«NOT_TRUSTED→TRUSTED»",
-            "tests/test_not_trusted.py::test_its_json_keeps_the_fields_without_their_values[other_images]",
+            "tests/test_not_trusted.py::test_its_json_keeps_the_fields_without_their_values["
+            "other_images]",
         ),
         mutant(
             "what the other model's ln p*(v) may lack is none of a difference's error",
@@ -496,7 +531,8 @@ GROUPS = {
         ),
         mutant(
             "a run that is made longer forgets what it has recorded",
-            'estimators/tempering/run.py: self._steps += chain_steps // self.replicas.num_chains«→; self._series["log_ratios"].zero_()»',
+            "estimators/tempering/run.py: self._steps += chain_steps // "
+            'self.replicas.num_chains«→; self._series["log_ratios"].zero_()»',
             f"{TEMPERING}a_finished_run_can_be_made_longer[float64-1]",
         ),
     ],
@@ -524,12 +560,14 @@ GROUPS = {
         ),
         mutant(
             "no search for hidden states that are not drawn",
-            "evaluation/hidden_layers.py: for number, search in enumerate((«_SHORT, *[_THOROUGH] * _LOOKS→»)):",
+            "evaluation/hidden_layers.py: for number, search in enumerate((«_SHORT, *[_THOROUGH] "
+            "* _LOOKS→»)):",
             f"{HIDDEN}states_that_are_never_drawn_are_found[DBN-2]",
         ),
         mutant(
             "draws of each chain count as those of its component alone",
-            "evaluation/hidden_states.py: (log_probs + self._log_shares).logsumexp(0)«→ + chosen - chosen.mean()»",
+            "evaluation/hidden_states.py: (log_probs + self._log_shares).logsumexp(0)«→ + chosen "
+            "- chosen.mean()»",
             f"{HIDDEN}weights_have_the_mean_p_of_v_in_both_directions[True-DBM]",
         ),
         mutant(

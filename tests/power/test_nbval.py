@@ -37,13 +37,15 @@ MUTANTS = [
     Mutant(
         "an autocorrelation time that is one too large",
         "02",
-        "mcmc/diagnostics.py: return max(2 * neighbours[:cutoff].sum().item()« - 1→», 1 / len(correlations))",
+        "mcmc/diagnostics.py: return max(2 * neighbours[:cutoff].sum().item()« - 1→», 1 / "
+        "len(correlations))",
         "block",
     ),
     Mutant(
         "CD's bias relative to its update, not to the gradient",
         "03",
-        "studies/contrastive_divergence.py: (expected_update - gradient).norm() / «gradient→expected_update».norm()",
+        "studies/contrastive_divergence.py: (expected_update - gradient).norm() / "
+        "«gradient→expected_update».norm()",
         "bias",
     ),
     Mutant(
@@ -79,7 +81,8 @@ MUTANTS = [
     Mutant(
         "the bound of a DBN without its entropy",
         "07",
-        "estimators/dbn_bound.py: return self.expected_log_joint.mean(1)« + self.entropy→» - self.log_z",
+        "estimators/dbn_bound.py: return self.expected_log_joint.mean(1)« + self.entropy→» - "
+        "self.log_z",
         "dbn_lower_bound",
     ),
     Mutant(
@@ -104,19 +107,22 @@ MUTANTS = [
     Mutant(
         "the uniform start in place of the base rates",
         "08",
-        'annealing/rbm_paths.py: bias = bias_at_start("visible_bias", «visible_bias→None», rbm.visible_bias)',
+        'annealing/rbm_paths.py: bias = bias_at_start("visible_bias", «visible_bias→None», '
+        "rbm.visible_bias)",
         "effective AIS runs",
     ),
     Mutant(
         "one step less",
         "09",
-        'annealing/schedules.py: num_steps = «require_count("num_steps", num_steps)→max(1, require_count("num_steps", num_steps) - 1)»',
+        'annealing/schedules.py: num_steps = «require_count("num_steps", num_steps)→max(1, '
+        'require_count("num_steps", num_steps) - 1)»',
         "CD1(16)",
     ),
     Mutant(
         "a control variate that is subtracted",
         "09",
-        "estimators/control_variates.py: mean=(weighted_mean(residuals, batch_weights) «+→-» alpha * x_mean)",
+        "estimators/control_variates.py: mean=(weighted_mean(residuals, batch_weights) «+→-» "
+        "alpha * x_mean)",
         "the library agree",
     ),
     Mutant(
@@ -134,7 +140,8 @@ MUTANTS = [
     Mutant(
         "a VAE's density without its constant",
         "12",
-        "variational/vae.py: return -(0.5 * scaled.square() + log_width« + 0.5 * math.log(2 * math.pi)→»).sum(-1)",
+        "variational/vae.py: return -(0.5 * scaled.square() + log_width« + 0.5 * math.log(2 * "
+        "math.pi)→»).sum(-1)",
         "−24.73",
     ),
     Mutant(
