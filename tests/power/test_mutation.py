@@ -347,7 +347,8 @@ GROUPS = {
             "what has been kept is computed again",
             "store.py: if «path is None or not path.is_file()→True»:",
             "tests/test_store.py::"
-            "test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice[study of evaluate]",
+            "test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice"
+            "[study of evaluate]",
         ),
     ],
     "the verdict": [
