@@ -96,9 +96,9 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         split = weights_a.shape[1]  # the hidden units of A come first
         self._num_hidden_a = split
         # a walk takes no gradients, whatever else the model's parameters are for
-        self._visible_bias_a = visible_bias_a.detach()
         self._visible_bias_b = rbm_b.visible_bias.detach()
-        self._bias_difference = rbm_b.visible_bias - visible_bias_a
+        # The rest of the path does not depend on these biases.
+        self._begin_at(visible_bias_a)
         # Where A has no hidden units, these are the model's weights themselves, not a copy.
         self._weights = rbm_b.weights.detach().contiguous()
         if split:
@@ -306,6 +306,12 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
         return take
 
+    @torch.no_grad()
+    def _begin_at(self, bias: Tensor) -> None:
+        """Set all that depends on the visible biases [D] at the start."""
+        self._visible_bias_a = bias.detach()
+        self._bias_difference = self._target.visible_bias - bias
+
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
         """ln f of the model at an end, minus ln f with rounded weights; float64 [chains]."""
         self._require_own(state)
@@ -351,14 +357,11 @@ class BaseRatePath(RBMInterpolation):
     def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
         bias = bias_at_start("visible_bias", visible_bias, rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
-        self._begin_at(bias)
 
     @torch.no_grad()
     def _begin_at(self, bias: Tensor) -> None:
-        """Set all that depends on where the path starts."""
+        super()._begin_at(bias)
         rbm = self._target
-        self._visible_bias_a = bias.detach()
-        self._bias_difference = rbm.visible_bias - bias
         self.uniform_start = bool((bias == 0).all())
         # eq. 18; each of the target's hidden units, which has no weights at the start, adds ln 2
         self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)

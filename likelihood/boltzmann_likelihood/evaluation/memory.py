@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from boltzmann_likelihood.evaluation.annealing_runs import TEMPERING_STEPS
 from boltzmann_likelihood.evaluation.result import Effort
 from paperlib.memory import PART_BYTES
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -40,8 +41,6 @@ _MEANS = 514
 _PARTS = 2
 # Chain-steps of parallel tempering in all rounds, in units of those of the first.
 _ROUNDS = 2.6
-# Chain-steps of the first round where the minutes decide.
-_CHAIN_STEPS = 10_000_000
 _GIB = 2**30
 
 
@@ -63,7 +62,8 @@ def needed_bytes(model: UnnormalizedModel, rows: Tensor, effort: Effort | None =
     chains = model.num_units * (_CHAINS * _UNIT_BYTES + _STATE_BYTES)
     widest = max(model.num_visible, *model.hidden_layers)
     parts = _PARTS * min(PART_BYTES, 8 * _MEANS * widest)
-    chain_steps = _CHAIN_STEPS
+    # Where the minutes decide, there may be this many.
+    chain_steps = TEMPERING_STEPS[1]
     if effort is not None and effort.tempering_steps:
         chain_steps = effort.tempering_steps
     records = round(_ROUNDS * _CHAIN_STEP_BYTES * chain_steps)
