@@ -11,10 +11,12 @@ from functools import cache
 
 from torch import Tensor
 
+from paperlib.validation import blocks
+
 #: How many bytes the work on one of `parts` may take.
 PART_BYTES = 2**24
-# How large each of `small_parts` is in float64.
-_SMALL_PART_BYTES = 2**23
+# How many numbers each of `small_parts` has, of 8 MiB in float64.
+_SMALL_PART_NUMBERS = 2**20
 # Models with fewer weights leave no gaps that matter.
 _MANY_NUMBERS = 2**21
 # The number by which `mallopt` knows the size from which arrays are mapped separately.
@@ -46,7 +48,7 @@ def small_parts(matrix: Tensor) -> tuple[Tensor, ...]:
     >>> [len(part) for part in small_parts(torch.zeros(3, 2**19))]
     [2, 1]
     """
-    return matrix.split(max(1, _SMALL_PART_BYTES // (8 * max(1, matrix.shape[1]))))
+    return blocks(matrix, _SMALL_PART_NUMBERS)
 
 
 def give_back_at_once(weights: Tensor) -> None:

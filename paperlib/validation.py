@@ -197,11 +197,11 @@ def as_binary(name: str, value: object, width: int | None = None) -> Tensor:
     return tensor
 
 
-def blocks(tensor: Tensor) -> tuple[Tensor, ...]:
-    """Consecutive parts of `tensor` of four million numbers each, for work that needs copies."""
+def blocks(tensor: Tensor, numbers: int = _BLOCK_NUMBERS) -> tuple[Tensor, ...]:
+    """Consecutive parts of `tensor`, of four million numbers each, for work that needs copies."""
     if tensor.ndim == 0 or tensor.numel() == 0:
         return (tensor,)
-    return tensor.split(max(1, _BLOCK_NUMBERS * len(tensor) // tensor.numel()))
+    return tensor.split(max(1, numbers * len(tensor) // tensor.numel()))
 
 
 def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> None:
