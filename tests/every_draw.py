@@ -87,10 +87,10 @@ class EveryDraw:
             monkeypatch.setattr(f"paperlib.{name}", draw)
         # the exact draws of a pair's first model
         monkeypatch.setattr("walks.draw_states", lambda probs, *_: self.take_number(probs).cpu())
-        # the one function that draws and multiplies at once; that it does both as they are done one
-        # by one is tested elsewhere
+        # the functions that take whole steps; that they do what is done one by one is tested
+        # elsewhere
         monkeypatch.setattr(
-            sampler, "compiled", lambda name: None if name == "draw_visible" else compiled(name)
+            sampler, "compiled", lambda name: None if name == "temper" else compiled(name)
         )
         # a step that is recorded could not look at what is drawn
         monkeypatch.setattr("paperlib.kernels.replay._record", lambda recorded, generator: recorded)

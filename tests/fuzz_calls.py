@@ -192,6 +192,8 @@ def step_arguments(draw, path, method, state):
         "units": [path.units(state)],
         "generator": [seeded_generator(draw.getrandbits(32))],
         **dict.fromkeys(("beta", "beta_from", "beta_to"), beta),
+        "betas": [[0.0, 0.5, 1.0], [1.0, 0.25], [math.nan, 1.0], [0.5]],
+        "log_weights": [torch.zeros(chains, dtype=torch.float64)],
         "index": [torch.arange(chains).flip(0), torch.arange(chains)[:1], torch.tensor([99])],
         "end": [0, 1],
         "parts": [2, 99],
@@ -241,9 +243,10 @@ class Session:
             return None
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)
-            # `take` of parallel tempering only calls what the path itself defines
+            # what parallel tempering calls, and swaps by, a path defines itself
             in_kernels = any(
-                "/paperlib/kernels/" in frame.filename and frame.name != "take" for frame in frames
+                "/paperlib/kernels/" in frame.filename and frame.name not in ("take", "swap")
+                for frame in frames
             )
             # what numba says
             if str(error) == "index is out of bounds":
@@ -288,7 +291,8 @@ class Session:
                     moved = copy.deepcopy(state)
                     moved = edited(draw, path, moved) if draw.random() < 0.5 else moved
                     self.call(f"{called}()", result, [moved, seeded_generator(1), 2], {})
-                if type(result) is type(state):
+                # no steps leave a state that was edited as it is
+                if type(result) is type(state) and result is not arguments.get("state"):
                     state = result if can_go_on(path, result) else start
 
 

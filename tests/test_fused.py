@@ -17,6 +17,7 @@ from paperlib.kernels import (
     softplus_increment,
 )
 from paperlib.kernels import cpu as fused
+from paperlib.kernels.arguments import PlaceOfChains
 from paperlib.numerics import seeded_generator
 
 
@@ -50,12 +51,24 @@ SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 101, 4_096])
 KEY = 123_456_789, 987_654_321
 
 
+def drawn(logits, keys, first=0, start=0, total=None, width=1):
+    """Draws for logits [n], as rows of this width from a place of a whole of `total` rows on."""
+    rows = logits.reshape(-1, width)
+    out = np.zeros(rows.shape, dtype=np.bool_)
+    factors = np.array([0.7], np.float32)
+    no_offsets = np.zeros((1, width), np.float32)
+    same_for_all = np.zeros(len(rows), np.int64)
+    place = PlaceOfChains(start, len(rows) if total is None else total, first)
+    key = np.array(keys, np.uint32)
+    fused.draw_bits(rows, factors, no_offsets, same_for_all, place, key, out)
+    return out.reshape(-1)
+
+
 @SIZES
 def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
     """`test_kernels` compares these numbers, place by place, with Philox."""
     logits = torch.linspace(-6, 6, size)
-    out = np.zeros(size, dtype=np.bool_)
-    fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*KEY, 0)), 0, size, out)
+    out = drawn(logits.numpy(), KEY)
     uniform = reference._uniform_numbers(size, *KEY, torch.device("cpu")).double()
     distance = torch.sigmoid(0.7 * logits.double()) - uniform
     # a draw may differ only where the number falls within float32's rounding of the probability
@@ -65,32 +78,29 @@ def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
 # few units, most of which are left over after the quarters, and many
 @pytest.mark.parametrize("size", [*range(1, 9), 210])
 @pytest.mark.parametrize("first", [0, 1_000])
-def test_draws_are_those_of_the_reference(size, first):
+@pytest.mark.parametrize("rows", ["one row", "rows of one"])
+def test_draws_are_those_of_the_reference(size, first, rows):
     logits = 4 * torch.sin(torch.arange(float(size)))
     for key in range(4):
-        out = np.zeros(size, dtype=np.bool_)
         keys = (0x2008 + key, 0x2015)
-        arguments = map(np.uint32, (*keys, first))
-        fused.draw_bits(logits.numpy(), np.float32(0.7), *arguments, 0, size, out)
-        assert np.array_equal(out, reference.draw_bits(logits, 0.7, *keys, first))
+        width = size if rows == "one row" else 1
+        out = drawn(logits.numpy(), keys, first, width=width)
+        assert np.array_equal(out, reference.draw_bits(logits, 0.7, *keys, first * width))
 
 
 @pytest.mark.parametrize("total", [5, 1_003, 2_048, 10_000])
 def test_a_part_of_a_whole_is_drawn_as_within_the_whole(total):
     logits = torch.linspace(-6, 6, total).numpy()
-    keys = [np.uint32(n) for n in (*KEY, 7)]
 
-    def drawn(start, stop):
-        out = np.zeros(stop - start, dtype=np.bool_)
-        fused.draw_bits(logits[start:stop], np.float32(0.7), *keys, start, total, out)
-        return out
+    def part(start, stop):
+        return drawn(logits[start:stop], KEY, 7, start, total)
 
-    whole = drawn(0, total)
+    whole = part(0, total)
     assert np.array_equal(whole, reference.draw_bits(torch.from_numpy(logits), 0.7, *KEY, 7))
     assert 0 < whole.sum() < total
     for parts in (2, 3, 4, 5):
         cuts = [total * part // parts for part in range(parts + 1)]
-        pieces = [drawn(start, stop) for start, stop in itertools.pairwise(cuts)]
+        pieces = [part(start, stop) for start, stop in itertools.pairwise(cuts)]
         assert np.array_equal(np.concatenate(pieces), whole)
 
 

@@ -85,8 +85,7 @@ def test_a_recorded_step_does_what_the_loop_does(kind, direction, device, bfloat
         log_weights = torch.zeros(50, dtype=torch.float64, device=device)
 
         def step(state, log_weights, beta_from, beta_to, generator=generator):
-            log_weights += path.log_ratio(state, beta_from, beta_to)
-            return path.transition(state, beta_to, generator)
+            return path.forward_steps(state, log_weights, (beta_from, beta_to), generator)
 
         if recorded:
             one_step = _RecordedStep(step, state, log_weights, betas)
@@ -95,7 +94,9 @@ def test_a_recorded_step_does_what_the_loop_does(kind, direction, device, bfloat
                     one_step()
             state = one_step.state
         else:
-            state = walk(path, step, state, log_weights, betas, generator, lambda _: None)
+            state = walk(
+                path, path.forward_steps, state, log_weights, betas, generator, lambda _: None
+            )
         results.append((state.v.cpu(), state.hidden_input.cpu(), log_weights.cpu()))
     for one, two in zip(*results, strict=True):
         torch.testing.assert_close(one, two, rtol=0, atol=1e-4)

@@ -21,7 +21,7 @@ from boltzmann_likelihood.evaluation.hidden_states import STATES, mixture_around
 from boltzmann_likelihood.evaluation.result import LogUnnormalized
 from boltzmann_likelihood.evaluation.verdict import judge, shortfall
 from paperlib.annealing import PosteriorPath, uniform_betas
-from paperlib.annealing.walk import walk_moving_first
+from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.estimators import ais, exact_log_z
 from paperlib.models import DBM, DBN, RBM
@@ -153,9 +153,7 @@ def test_weights_have_the_mean_p_of_v_in_both_directions(name, around_states):
     path = PosteriorPath(model, V.expand(count, -1), back_from)
     back = torch.zeros(count, dtype=torch.float64)
     state = at(path, drawn, widths)
-    walk_moving_first(
-        path, path.reverse_transition, state, back, betas.tolist()[::-1], generator, int
-    )
+    walk(path, path.reverse_steps, state, back, betas.tolist()[::-1], generator, int)
     backward = (back + truth).exp()
     assert abs(backward.mean() - 1) < 4 * backward.std() / math.sqrt(count)
 

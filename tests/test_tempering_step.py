@@ -1,4 +1,4 @@
-"""A step of parallel tempering at once, and side by side in threads.
+"""Steps of annealing and of parallel tempering at once, and side by side in threads.
 
 The same bits as the three calls of a path, one after the other.
 """
@@ -40,7 +40,8 @@ def path_of(size, kind=BaseRatePath, dtype=torch.float32):
 
 @pytest.fixture
 def side_by_side(monkeypatch):
-    """The numbers of parts into which replicas are divided, as they come."""
+    """The numbers of parts into which replicas are divided, however few these are."""
+    monkeypatch.setattr("paperlib.kernels.blocks._FEWEST_CHAINS", 1)
     counts = []
     divide = Replicas.divide
 
@@ -77,7 +78,7 @@ def test_a_step_at_once_is_the_step_by_three_calls(
         monkeypatch.setattr(products, "_PREPARED", prepared)
         path = path_of(size, kind)
         generator = seeded_generator(1)
-        assert path.divides_replicas == (kind is BaseRatePath)
+        assert path.steps_at_once == (kind is BaseRatePath)
         state = path.sample_start(replicas * temperatures, generator)
         walk = Replicas(path, betas, replicas, state)
         results = []
@@ -118,6 +119,47 @@ def test_several_steps_are_those_that_would_be_taken_one_by_one(size, prepared, 
             assert torch.equal(one, two)
 
 
+@EACH_SIZE
+@pytest.mark.parametrize("steps", ["forward_steps", "reverse_steps"])
+def test_steps_of_annealing_at_once_are_the_calls_to_the_bit(size, steps, monkeypatch):
+    """All of them together, and some at a time."""
+    betas = [0.0, 0.1, 0.3, 0.8, 0.9, 1.0]
+    if steps == "reverse_steps":
+        betas.reverse()
+    results = []
+    for kind, prepared, counts in (
+        (ByVerbs, 0, [5]),
+        (BaseRatePath, 0, [5]),
+        (BaseRatePath, 10**9, [5]),
+        (BaseRatePath, 0, [2, 1, 2]),
+    ):
+        # the products by torch, or by adding rows
+        monkeypatch.setattr(products, "_PREPARED", prepared)
+        path = path_of(size, kind)
+        generator = seeded_generator(1)
+        assert path.steps_at_once == (kind is BaseRatePath)
+        state = path.sample_start(37, generator)
+        before = state.v.clone(), state.hidden_input.clone(), state.bias_difference.clone()
+        first_state = state
+        log_weights = torch.linspace(-1, 1, 37, dtype=torch.float64)
+        begin = 0
+        for count in counts:
+            some = betas[begin : begin + count + 1]
+            state = getattr(path, steps)(state, log_weights, some, generator)
+            begin += count
+        # states are values
+        assert torch.equal(first_state.v, before[0])
+        assert torch.equal(first_state.hidden_input, before[1])
+        assert torch.equal(first_state.bias_difference, before[2])
+        results.append(
+            [log_weights, state.v, state.hidden_input, state.bias_difference, generator.get_state()]
+        )
+    assert results[0][0].diff().abs().max() > 0.1
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            assert torch.equal(one, two)
+
+
 @pytest.mark.parametrize("size", [(784, 100), WIDE, (7, 3)], ids="{0[0]}x{0[1]}".format)
 def test_parts_of_the_replicas_take_the_steps_of_the_whole(size):
     path = path_of(size)
@@ -155,8 +197,7 @@ def test_runs_come_to_the_same_bits_in_any_number_of_threads(size, threads, side
         generator = seeded_generator(2)
         assert_equal(run(path, generator=generator), expected)
         assert torch.get_num_threads() == count
-    # with narrow layers, a second thread gains nothing
-    assert set(side_by_side) == ({2, 4} if path.num_visible >= 128 else set())
+    assert set(side_by_side) == {2, 4}
 
 
 @pytest.mark.parametrize("size", [(5, 4), WIDE], ids=["narrow", "wide"])
@@ -169,7 +210,7 @@ def test_runs_in_float64_go_by_the_three_calls_in_any_number_of_threads(
     rounding.
     """
     path = path_of(size, dtype=torch.float64)
-    assert not path.divides_replicas
+    assert not path.steps_at_once
     results = []
     for count in (1, 2, 4):
         threads(count)
@@ -266,10 +307,10 @@ def test_a_path_with_a_verb_of_its_own_is_walked_by_it(monkeypatch):
 def test_without_its_compiled_functions_a_step_goes_by_the_three_calls(monkeypatch):
     monkeypatch.setattr(sampler, "compiled", lambda name: None)
     path = path_of((7, 3))
-    assert not path.divides_replicas
+    assert not path.steps_at_once
     estimate = parallel_tempering(path, 1_000, seeded_generator(1), check=False)
     monkeypatch.undo()
-    assert path.divides_replicas
+    assert path.steps_at_once
     assert_equal(parallel_tempering(path, 1_000, seeded_generator(1), check=False), estimate)
 
 

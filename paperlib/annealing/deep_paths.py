@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.path import AnnealingPath
+from paperlib.annealing.path import AnnealingPath, moving_first
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, bias_at_start
-from paperlib.annealing.walk import walk_moving_first
+from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, bernoulli, draw_bits_of_logits
 from paperlib.models import DBM, DBN
@@ -112,8 +112,8 @@ class DBMPath(BaseRatePath):
         h2 = draw_bits_of_logits(bias[width:].expand(len(v), -1), generator)
         state = self._state(torch.cat([v, h2], 1))
         log_weights = bernoulli_log_prob(v.double(), bias[:width].double())
-        heat = self._clamped_transition
-        state = walk_moving_first(self, heat, state, log_weights, schedule, generator, on_step)
+        heat = moving_first(self, self._clamped_transition)
+        state = walk(self, heat, state, log_weights, schedule, generator, on_step)
         return state, log_weights
 
     def _clamped_transition(

@@ -12,6 +12,8 @@ more:
 `log_z_start`                estimates of ln Z, not of a ratio: it is ln Z of the start, if known
 `reversible`, `state_at`     RAISE, which walks back from a test vector
 `log_ratio`                  speed, and sums of small steps without cancellation
+`forward_steps`              speed of AIS
+`reverse_steps`              speed of RAISE
 `tempering_steps`            speed of parallel tempering
 `log_z_lower_bound`          a warning when an estimate is provably too low
 `checksum`, `to`             runs in shards
@@ -21,9 +23,10 @@ more:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from itertools import pairwise
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -35,6 +38,9 @@ from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
+# From a state, the log-weights so far, to which it adds in place, T + 1 betas and a generator to
+# the state after T steps.
+Steps: TypeAlias = Callable[[State, Tensor, Sequence[Beta], torch.Generator], State]
 
 _NO_WAY_BACK = (
     "path: expected one that can be walked back, got {}, "
@@ -140,10 +146,10 @@ class AnnealingPath(ABC, Generic[State]):
         return walks_in_threads(self.num_visible, self.device)
 
     @property
-    def divides_replicas(self) -> bool:
-        """Whether parts of the replicas can walk side by side.
+    def steps_at_once(self) -> bool:
+        """Whether `forward_steps` and its siblings take their steps outside the interpreter.
 
-        They can if `tempering_steps` moves a part exactly as it would move it within the whole.
+        Parts of a batch then walk side by side, if each moves exactly as it would within the whole.
         """
         return False
 
@@ -162,6 +168,29 @@ class AnnealingPath(ABC, Generic[State]):
         if not self.reversible:
             raise InputError(_NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
+
+    def forward_steps(
+        self, state: State, log_weights: Tensor, betas: Sequence[Beta], generator: torch.Generator
+    ) -> State:
+        """Steps of AIS: the log-ratio from each of `betas` to the next, then a transition there.
+
+        Adds to `log_weights` [chains] in place, and returns the last state. A path that takes all
+        these steps at once must come to the same bits.
+        """
+        for beta_from, beta_to in pairwise(betas):
+            log_weights += self.log_ratio(state, beta_from, beta_to)
+            state = self.transition(state, beta_to, generator)
+        return state
+
+    def reverse_steps(
+        self, state: State, log_weights: Tensor, betas: Sequence[Beta], generator: torch.Generator
+    ) -> State:
+        """Steps of RAISE: a transition back at each of `betas`, then the log-ratio to the next.
+
+        Otherwise as `forward_steps`; the betas decrease.
+        """
+        take = moving_first(self, self.reverse_transition)
+        return take(state, log_weights, betas, generator)
 
     def tempering_steps(self, ladder: Ladder) -> TemperingSteps[State]:
         """A function that takes steps of parallel tempering.
@@ -308,6 +337,22 @@ class AnnealingPath(ABC, Generic[State]):
                 f"got {device}"
             )
         return self
+
+
+def moving_first(
+    path: AnnealingPath[State], transition: Callable[[State, Beta, torch.Generator], State]
+) -> Steps[State]:
+    """Steps in which a transition at a beta comes before the log-ratio to the next beta."""
+
+    def take(
+        state: State, log_weights: Tensor, betas: Sequence[Beta], generator: torch.Generator
+    ) -> State:
+        for beta_from, beta_to in pairwise(betas):
+            state = transition(state, beta_from, generator)
+            log_weights += path.log_ratio(state, beta_from, beta_to)
+        return state
+
+    return take
 
 
 def require_beta(beta: object, num_chains: int) -> None:

@@ -38,6 +38,7 @@ from paperlib.kernels import (
     Memory,
     bernoulli,
     draw_bits,
+    parts_for,
     sum_where,
 )
 from paperlib.kernels.tempering import TemperingSteps
@@ -57,9 +58,6 @@ from paperlib.validation import (
     require_count,
     require_shape,
 )
-
-# With fewer chains, the products of a part cost more than a second thread gains.
-_FEWEST_CHAINS = 50
 
 
 @dataclass(slots=True)
@@ -192,14 +190,14 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return VisibleState(state.v[index], state.hidden_input[index], state.bias_difference[index])
 
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
-        """Parts of at least 50 chains, if draws depend only on a chain's place.
+        """Parts of at least 24 chains, if steps are taken at once.
 
         Random numbers come four at a time, for chains a quarter of the block apart, so a part has
         as many chains from each quarter.
         """
         chains = len(state.v)
-        parts = min(parts, chains // _FEWEST_CHAINS)
-        if not self._sampler.dividable or parts < 2 or chains % 4:
+        parts = parts_for(chains, require_count("parts", parts))
+        if not self.steps_at_once or parts < 2 or chains % 4:
             return []
         quarters = torch.arange(chains).view(4, -1)
         divided = []
@@ -274,22 +272,79 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return self._state(v, state)
 
     @property
-    def divides_replicas(self) -> bool:
-        """Whether `tempering_steps` takes steps at once, with integer products.
+    def walks_in_threads(self) -> bool:
+        """Whether blocks are faster when they walk side by side in threads."""
+        return self.steps_at_once or super().walks_in_threads
 
-        A step at once would not call the transition or the ratio that a subclass may define.
+    @property
+    def steps_at_once(self) -> bool:
+        """Whether steps are taken at once, with integer products.
+
+        Steps at once would not call the verbs that a subclass may define.
         """
-        return self._sampler.tempers and not self._has_other_verbs()
+        return self._sampler.steps_at_once and not self._has_other_verbs()
 
     def _has_other_verbs(self) -> bool:
         """Whether a subclass defines another transition or another ratio."""
         kinds = type(self).__mro__
         subclasses = kinds[: kinds.index(RBMInterpolation)]
-        return any("transition" in vars(kind) or "log_ratio" in vars(kind) for kind in subclasses)
+        verbs = {"transition", "reverse_transition", "log_ratio"}
+        return any(verbs & vars(kind).keys() for kind in subclasses)
+
+    def forward_steps(
+        self,
+        state: VisibleState,
+        log_weights: Tensor,
+        betas: Sequence[Beta],
+        generator: torch.Generator,
+    ) -> VisibleState:
+        """Steps of AIS, by a single call where it can."""
+        if not self.steps_at_once:
+            return super().forward_steps(state, log_weights, betas, generator)
+        return self._anneal(state, log_weights, betas, generator, moving_first=False)
+
+    def reverse_steps(
+        self,
+        state: VisibleState,
+        log_weights: Tensor,
+        betas: Sequence[Beta],
+        generator: torch.Generator,
+    ) -> VisibleState:
+        """Steps of RAISE, by a single call where it can."""
+        if not self.steps_at_once:
+            return super().reverse_steps(state, log_weights, betas, generator)
+        return self._anneal(state, log_weights, betas, generator, moving_first=True)
+
+    def _anneal(
+        self,
+        state: VisibleState,
+        log_weights: Tensor,
+        betas: Sequence[Beta],
+        generator: torch.Generator,
+        moving_first: bool,
+    ) -> VisibleState:
+        """Steps of AIS or of RAISE by a single call."""
+        self._require_own(state)
+        schedule = as_tensor("betas", betas).double()
+        require_shape("betas", schedule, [None])
+        moves = schedule[:-1] if moving_first else schedule[1:]
+        v, inputs, bias_sums = self._sampler.anneal(
+            state.hidden_input,
+            state.bias_difference,
+            log_weights,
+            schedule,
+            moving_first,
+            self._visible_bias(moves),
+            self._bias_difference,
+            generator,
+            state.memory,
+            state.first,
+        )
+        return VisibleState(v, inputs, bias_sums, state.memory, state.first)
 
     def tempering_steps(self, ladder: Ladder) -> TemperingSteps[VisibleState]:
         """A function that takes steps of parallel tempering, by a single call where it can."""
-        if not self.divides_replicas:
+        if not self.steps_at_once:
             return super().tempering_steps(ladder)
         temper = self._sampler.temper(
             ladder, self._visible_bias(ladder.betas), self._bias_difference

@@ -1,32 +1,27 @@
 """The walk through a schedule of betas that AIS, RAISE and its heating chain share.
 
-They differ in their step only: AIS adds to the weights and then moves the chains, RAISE moves them
-first (`walk_moving_first`).
+They differ in their steps only: AIS adds to the weights and then moves the chains
+(`AnnealingPath.forward_steps`), RAISE moves them first (`AnnealingPath.reverse_steps`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from paperlib.annealing.path import AnnealingPath, State
+from paperlib.annealing.path import AnnealingPath, State, Steps
 from paperlib.errors import InputError
-from paperlib.kernels import Beta, can_replay, replayed
-from paperlib.threads import OnStep, walk_side_by_side
-
-# From a state, the log-weights so far, which it adds to in place, the betas from which and to which
-# it goes, and a generator, to the next state.
-Step = Callable[[State, Tensor, Beta, Beta, torch.Generator], State]
+from paperlib.kernels import Beta, can_replay, replayed, steps_at_a_time
+from paperlib.threads import OnStep, one_thread, walk_side_by_side
 
 
 def walk(
     path: AnnealingPath[State],
-    step: Step[State],
+    take_steps: Steps[State],
     state: State,
     log_weights: Tensor,
     betas: Sequence[float],
@@ -42,16 +37,19 @@ def walk(
     if path.replayable and can_replay(log_weights.device) and len(betas) > 1:
 
         def recorded_step(state: State, log_weights: Tensor, low: Beta, high: Beta) -> State:
-            return step(state, log_weights, low, high, generator)
+            return take_steps(state, log_weights, (low, high), generator)
 
         chains = len(log_weights)
         return replayed(
             recorded_step, state, log_weights, betas, generator, lambda: on_step(chains)
         )
+    most = steps_at_a_time(len(log_weights), path.num_visible)
     threads = torch.get_num_threads()
     parts = path.divide(state, threads) if threads > 1 and len(betas) > 1 else []
     if not parts:
-        return _loop(step, state, log_weights, betas, generator, on_step)
+        # Threads of torch would wait for each other at each small product.
+        with one_thread():
+            return _walk(take_steps, most, state, log_weights, betas, generator, on_step)
 
     walks = []
     generators = []
@@ -61,7 +59,7 @@ def walk(
         part_weights = log_weights[index]
         generators.append(part_generator)
         weights_of_parts.append(part_weights)
-        walks.append(partial(_loop, step, part, part_weights, betas, part_generator))
+        walks.append(partial(_walk, take_steps, most, part, part_weights, betas, part_generator))
     states = walk_side_by_side(walks, on_step)
     # All copies are now in the same state.
     generator.set_state(generators[0].get_state())
@@ -71,32 +69,21 @@ def walk(
     return path.join(list(zip(indices, states, strict=True)))
 
 
-def walk_moving_first(
-    path: AnnealingPath[State],
-    transition: Callable[[State, Beta, torch.Generator], State],
+def _walk(
+    take_steps: Steps[State],
+    most: int,
     state: State,
     log_weights: Tensor,
     betas: Sequence[float],
     generator: torch.Generator,
     on_step: OnStep,
 ) -> State:
-    """A walk in which a transition at each beta comes before the weight of the step to the next.
-
-    The log-weight of a chain grows by ln f at the next beta minus ln f at this one.
-    """
-
-    def step(
-        state: State,
-        log_weights: Tensor,
-        beta_from: Beta,
-        beta_to: Beta,
-        generator: torch.Generator,
-    ) -> State:
-        state = transition(state, beta_from, generator)
-        log_weights += path.log_ratio(state, beta_from, beta_to)
-        return state
-
-    return walk(path, step, state, log_weights, betas, generator, on_step)
+    """Take the steps, at most so many at a time, and report them."""
+    for begin in range(0, len(betas) - 1, most):
+        some = betas[begin : begin + most + 1]
+        state = take_steps(state, log_weights, some, generator)
+        on_step((len(some) - 1) * len(log_weights))
+    return state
 
 
 def require_ratios(
@@ -128,17 +115,3 @@ def require_one_for_each_chain(
             f"from {member} of {type(path).__name__}, a tensor of shape [{chains}], "
             f"got shape {shape}; a sum over the units of each chain is values.sum(1)"
         )
-
-
-def _loop(
-    step: Step[State],
-    state: State,
-    log_weights: Tensor,
-    betas: Sequence[float],
-    generator: torch.Generator,
-    on_step: OnStep,
-) -> State:
-    for beta_from, beta_to in pairwise(betas):
-        state = step(state, log_weights, beta_from, beta_to, generator)
-        on_step(len(log_weights))
-    return state

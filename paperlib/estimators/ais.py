@@ -29,7 +29,6 @@ from paperlib.estimators.estimate import (
     find_warnings,
     require_finite_log_weights,
 )
-from paperlib.kernels import Beta
 from paperlib.numerics import resolve_generator
 from paperlib.threads import OnStep, step_bar
 from paperlib.torch_settings import plain_torch
@@ -148,20 +147,11 @@ def run_chains(
     state, log_weights = begin_forward(path, num_chains, generator)
     require_ratios(path, state, num_chains, *schedule[:2])
 
-    def step(
-        state: State,
-        log_weights: Tensor,
-        beta_from: Beta,
-        beta_to: Beta,
-        generator: torch.Generator,
-    ) -> State:
-        log_weights += path.log_ratio(state, beta_from, beta_to)
-        return path.transition(state, beta_to, generator)
-
-    state = walk(path, step, state, log_weights, schedule[:-1], generator, on_step)
+    steps = path.forward_steps
+    state = walk(path, steps, state, log_weights, schedule[:-1], generator, on_step)
     # The last weight is that of the state before its last transition: so is its correction.
     correction = path.end_correction(state, 1)
-    state = step(state, log_weights, schedule[-2], 1.0, generator)
+    state = steps(state, log_weights, schedule[-2:], generator)
     log_weights += correction
     on_step(num_chains)
     return log_weights, path.units(state)

@@ -36,7 +36,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
-from paperlib.annealing.walk import require_one_for_each_chain, require_ratios, walk_moving_first
+from paperlib.annealing.walk import require_one_for_each_chain, require_ratios, walk
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
@@ -224,8 +224,7 @@ def run_reverse_chains(
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
     require_one_for_each_chain(path, "begin_reverse", log_weights, len(v))
     require_ratios(path, state, len(v), *schedule[:-3:-1])
-    back = path.reverse_transition
-    walk_moving_first(path, back, state, log_weights, schedule[::-1], generator, on_step)
+    walk(path, path.reverse_steps, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights
 
 

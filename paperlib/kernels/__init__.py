@@ -26,6 +26,8 @@ else.
 
 from paperlib.kernels.blocks import chains_per_block as chains_per_block
 from paperlib.kernels.blocks import chains_per_shard as chains_per_shard
+from paperlib.kernels.blocks import parts_for as parts_for
+from paperlib.kernels.blocks import steps_at_a_time as steps_at_a_time
 from paperlib.kernels.blocks import walks_in_threads as walks_in_threads
 from paperlib.kernels.draws import Beta as Beta
 from paperlib.kernels.draws import bernoulli as bernoulli

@@ -35,18 +35,29 @@ class ModelArrays(NamedTuple):
     bias_difference: np.ndarray  # visible biases at beta = 1 minus those at beta = 0, [D]
 
 
+class PlaceOfChains(NamedTuple):
+    """Where chains stand among all that walk together, by which they draw their units.
+
+    A part is either a range of all chains, or as many from the same places of each quarter of them.
+    """
+
+    start: int  # of a range, the place of its first chain
+    total: int  # how many chains there are, or, for parts of quarters, how many the part has
+    first: int  # of parts of quarters, the place of the first chain in the first quarter
+
+
 class LadderArrays(NamedTuple):
     """Which chain is at which temperature, for all chains or a part of them."""
 
     betas: np.ndarray  # [N]
     chain_at: np.ndarray  # the chain at each temperature of each replica, [R, N]
-    start: int  # the place of the first chain of a part among all chains
-    total: int  # how many all chains are
+    place: PlaceOfChains
 
 
 class ChainArrays(NamedTuple):
     """The state of chains."""
 
     v: np.ndarray  # visible units, bool [chains, D]
+    h: np.ndarray  # hidden units that they were drawn from, bool [chains, M]
     hidden_input: np.ndarray  # their inputs to the hidden units, float32 [chains, M]
     bias_sums: np.ndarray  # the bias difference summed over the units that are on, [chains]

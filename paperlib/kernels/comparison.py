@@ -43,6 +43,7 @@ def short_walk() -> list[Tensor]:
     for visible, hidden in _SIZES:
         sampler = BipartiteSampler(_weights(visible, hidden), _biases(hidden), [slice(None)])
         results += _anneal(sampler, _biases(visible), generator)
+        results += _anneal_back(sampler, _biases(visible), generator)
         results += _temper(sampler, _biases(visible), generator)
     return [result.double() for result in results]
 
@@ -61,7 +62,7 @@ def _biases(units: int) -> Tensor:
 
 
 def _anneal(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator) -> list[Tensor]:
-    """Steps of AIS, with visible biases that are the same at all temperatures."""
+    """Steps of AIS by separate calls, with visible biases that are the same at all temperatures."""
     v = draw_bits(torch.sigmoid(bias).expand(_CHAINS, -1), generator)
     memory = Memory()
     results = []
@@ -71,6 +72,39 @@ def _anneal(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator)
         v = sampler.draw_visible(hidden_input, [beta_to], bias, generator, memory)
         results += [hidden_input, log_ratios, v, sum_where(v, bias)]
     return results
+
+
+def _anneal_back(
+    sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator
+) -> list[Tensor]:
+    """Steps of RAISE: at once, or by separate calls where that is not possible."""
+    betas = torch.tensor(_SCHEDULE[::-1], dtype=torch.float64)
+    v = draw_bits(torch.full((_CHAINS, len(bias)), 0.5, dtype=torch.float32), generator)
+    memory = Memory()
+    hidden_input = sampler.hidden_input(v, memory)
+    bias_sums = sum_where(v, bias)
+    log_weights = torch.zeros(_CHAINS, dtype=torch.float64)
+    if sampler.steps_at_once:
+        state = sampler.anneal(
+            hidden_input,
+            bias_sums,
+            log_weights,
+            betas,
+            True,
+            betas[:-1].float()[:, None] * bias,
+            bias,
+            generator,
+            memory,
+            0,
+        )
+        return [*state, log_weights]
+    for beta_from, beta_to in pairwise(_SCHEDULE[::-1]):
+        v = sampler.draw_visible(hidden_input, [beta_from], beta_from * bias, generator, memory)
+        hidden_input = sampler.hidden_input(v, memory)
+        bias_sums = sum_where(v, bias)
+        log_weights += sampler.increment(hidden_input, [beta_from], [beta_to])
+        log_weights += bias_sums * (beta_to - beta_from)
+    return [v, hidden_input, bias_sums, log_weights]
 
 
 def _temper(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator) -> list[Tensor]:
@@ -97,7 +131,7 @@ def _temper(sampler: BipartiteSampler, bias: Tensor, generator: torch.Generator)
 
     v = draw_bits(torch.full((_CHAINS, len(bias)), 0.5, dtype=torch.float32), generator)
     hidden_input = sampler.hidden_input(v, memory)
-    if sampler.tempers:
+    if sampler.steps_at_once:
         take = sampler.temper(ladder, biases, bias)
         return list(take(hidden_input, generator, memory, _STEPS))
     take_by_calls = tempering_steps(ladder, transition, log_ratio)

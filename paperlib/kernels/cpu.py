@@ -25,7 +25,13 @@ from numba import float32, int32, int64, njit, uint32, uint64
 from numba.extending import intrinsic
 
 from paperlib.kernels import reference
-from paperlib.kernels.arguments import ChainArrays, LadderArrays, ModelArrays, ProductArrays
+from paperlib.kernels.arguments import (
+    ChainArrays,
+    LadderArrays,
+    ModelArrays,
+    PlaceOfChains,
+    ProductArrays,
+)
 
 
 def _compiler(**options: Any) -> Any:
@@ -126,25 +132,60 @@ def _sigmoid(x: np.float32):
     return float32(1) / (float32(1) + scale * (float32(1) + p))
 
 
+@_inline
+def _write_logits(
+    inputs: np.ndarray,
+    factors: np.ndarray,
+    offsets: np.ndarray,
+    temperature_of: np.ndarray,
+    low: int,
+    high: int,
+    logits: np.ndarray,
+) -> None:
+    """The logits of `draw_bits` for the places from `low` to `high` of all chains' units."""
+    width = inputs.shape[1]
+    begin = low
+    while begin < high:
+        chain = begin // width
+        end = min(high, (chain + 1) * width)
+        k = temperature_of[chain]
+        row = offsets[k if len(offsets) > 1 else 0]
+        some_offsets = row[begin - chain * width :]
+        some_inputs = inputs[chain, begin - chain * width :]
+        some_logits = logits[begin - low : end - low]
+        factor = factors[k]
+        for j in range(some_logits.size):
+            some_logits[j] = some_offsets[j] + factor * float32(some_inputs[j])
+        begin = end
+
+
 @_compile
 def draw_bits(
-    logits: np.ndarray,
-    factor: np.float32,
-    key_low: np.uint32,
-    key_high: np.uint32,
-    first: np.uint32,
-    start: int,
-    total: int,
+    inputs: np.ndarray,
+    factors: np.ndarray,
+    offsets: np.ndarray,
+    temperature_of: np.ndarray,
+    place: PlaceOfChains,
+    key: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """`out[i]` is True with probability sigmoid(factor * logits[i]).
+    """Draw bool `out` [chains, n] with the logits `offsets[k] + factors[k] * inputs`.
 
-    Both are one-dimensional, and `out` is bool. They are the places from `start` on of a whole of
-    `total`, see `paperlib.kernels.reference`. Counters run from `first`.
+    Each chain is at its own temperature k; a single row of `offsets` applies to all. `inputs`
+    [chains, n] are float32, or int32 sums. The key has its lower half first. Counters run from
+    `place.first` chains on; see `paperlib.kernels.reference`.
     """
+    width = out.shape[1]
+    bits = out.reshape(-1)
+    start = place.start * width
+    stop = start + bits.size
+    total = place.total * width
     quarter = total // 4
-    stop = start + out.size
+    first = uint32(place.first * width)
+    key_low = key[0]
+    key_high = key[1]
     numbers = np.empty((4, _COUNTERS_AT_A_TIME), np.uint32)
+    logits = np.empty(_COUNTERS_AT_A_TIME, np.float32)
     for begin in range(0, quarter, _COUNTERS_AT_A_TIME):
         end = min(begin + _COUNTERS_AT_A_TIME, quarter)
         needed = False
@@ -159,18 +200,22 @@ def draw_bits(
             numbers[2, i] = c
             numbers[3, i] = d
         for k in range(4):
-            place = k * quarter + begin
-            low = max(place, start)
+            low = max(k * quarter + begin, start)
             high = min(k * quarter + end, stop)
             if low < high:
-                integers = numbers[k, low - place :]
-                some_logits = logits[low - start : high - start]
-                bits = out[low - start : high - start]
-                for i in range(bits.size):
-                    bits[i] = _uniform(integers[i]) < _sigmoid(factor * some_logits[i])
-    rest = philox(first + quarter, key_low, key_high)
-    for i in range(max(4 * quarter, start), stop):
-        out[i - start] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i - start])
+                _write_logits(
+                    inputs, factors, offsets, temperature_of, low - start, high - start, logits
+                )
+                integers = numbers[k, low - (k * quarter + begin) :]
+                some_bits = bits[low - start : high - start]
+                for i in range(some_bits.size):
+                    some_bits[i] = _uniform(integers[i]) < _sigmoid(logits[i])
+    low = max(4 * quarter, start)
+    if low < stop:
+        _write_logits(inputs, factors, offsets, temperature_of, low - start, stop - start, logits)
+        rest = philox(first + quarter, key_low, key_high)
+        for i in range(low, stop):
+            bits[i - start] = _uniform(rest[i - 4 * quarter]) < _sigmoid(logits[i - low])
 
 
 @_compile
@@ -365,35 +410,6 @@ def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
         out[i] = total
 
 
-@_compile
-def _draw_at(
-    inputs: np.ndarray,
-    scale: float,
-    offsets: np.ndarray,
-    ladder: LadderArrays,
-    key: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Draw `out` [chains, n] with the logits `offsets[k] + betas[k] * scale * inputs`.
-
-    Each chain is at its own temperature k. `inputs` [chains, n] are float32, or int32 sums. The key
-    has its lower half first.
-    """
-    logits = np.empty(out.shape, np.float32)
-    width = out.shape[1]
-    for replica in range(len(ladder.chain_at)):
-        for k in range(len(ladder.betas)):
-            factor = float32(ladder.betas[k] * scale)
-            chain = ladder.chain_at[replica, k]
-            for j in range(width):
-                logits[chain, j] = offsets[k, j] + factor * float32(inputs[chain, j])
-    one = float32(1)
-    first = uint32(0)
-    start = ladder.start * width
-    total = ladder.total * width
-    draw_bits(logits.reshape(-1), one, key[0], key[1], first, start, total, out.reshape(-1))
-
-
 @_inline
 def _partner(k: int, parity: int, count: int):
     """The temperature with which k swaps among the pairs of this parity, or k itself."""
@@ -433,25 +449,15 @@ def _swap(
 
 
 @_compile
-def _exchange(
-    model: ModelArrays,
-    ladder: LadderArrays,
-    uniform: np.ndarray,
-    chains: ChainArrays,
-    ratios: np.ndarray,
+def _swap_all(
+    chains: ChainArrays, ladder: LadderArrays, uniform: np.ndarray, ratios: np.ndarray
 ) -> None:
-    """After a Gibbs step whose products are up to date: the rest of the state, and the swaps.
+    """The swaps of the even and of the odd pairs, and the log-ratios [2, R, N] before each.
 
-    Fills all but the units of `chains`, and `ratios` [2, R, N], before the even and before the odd
-    swaps; and swaps the chains of `ladder`. `uniform` is a row of those of
-    `paperlib.kernels.tempering.Ladder.draws`.
+    `uniform` is a row of those of `paperlib.kernels.tempering.Ladder.draws`.
     """
     betas = ladder.betas
     count = len(chains.v)
-    scales = np.full(1, float32(model.scale))
-    hidden_bias = model.hidden_bias.reshape(1, -1)
-    scale_sums(model.to_hidden.sums, scales, hidden_bias, chains.hidden_input)
-    sum_where(chains.v, model.bias_difference, chains.bias_sums)
     lowers = np.empty(count, np.float32)
     steps = np.empty(count, np.float32)
     increments = np.empty(count)
@@ -464,9 +470,9 @@ def _exchange(
                 steps[chain] = float32(abs(other - betas[k]))
         softplus_increment(chains.hidden_input, lowers, steps, increments)
         # where the numbers of these replicas begin; those of all replicas' even pairs come first
-        even = (ladder.total // len(betas)) * (len(betas) // 2)
+        even = (ladder.place.total // len(betas)) * (len(betas) // 2)
         pairs = (len(betas) - parity) // 2
-        begin = parity * even + ladder.start // len(betas) * pairs
+        begin = parity * even + ladder.place.start // len(betas) * pairs
         _swap(
             increments,
             chains.bias_sums,
@@ -479,25 +485,90 @@ def _exchange(
 
 
 @_compile
-def draw_visible(
-    hidden_input: np.ndarray,
+def _gibbs_step(
     model: ModelArrays,
-    ladder: LadderArrays,
+    betas: np.ndarray,
+    visible_biases: np.ndarray,
+    temperature_of: np.ndarray,
+    place: PlaceOfChains,
     keys: np.ndarray,
-    v: np.ndarray,
+    chains: ChainArrays,
 ) -> None:
-    """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step.
+    """Draw all hidden units, then the visible ones given them, each chain at its temperature.
 
     Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the
     formulas. `keys` are those of the two draws, each with its lower half first.
     """
-    to_visible = model.to_visible
-    h = np.empty(hidden_input.shape, np.bool_)
+    factors = np.empty(len(betas), np.float32)
+    for k in range(len(betas)):
+        factors[k] = float32(betas[k])
     # the inputs to the hidden units have their biases in them
-    no_offsets = np.zeros((len(model.visible_biases), h.shape[1]), np.float32)
-    _draw_at(hidden_input, 1.0, no_offsets, ladder, keys[:2], h)
-    multiply(to_visible, h)
-    _draw_at(to_visible.sums, model.scale, model.visible_biases, ladder, keys[2:], v)
+    no_offsets = np.zeros((1, chains.h.shape[1]), np.float32)
+    draw_bits(chains.hidden_input, factors, no_offsets, temperature_of, place, keys[:2], chains.h)
+    multiply(model.to_visible, chains.h)
+    for k in range(len(betas)):
+        factors[k] = float32(betas[k] * model.scale)
+    sums = model.to_visible.sums
+    draw_bits(sums, factors, visible_biases, temperature_of, place, keys[2:], chains.v)
+    multiply(model.to_hidden, chains.v)
+    scales = np.full(1, float32(model.scale))
+    hidden_bias = model.hidden_bias.reshape(1, -1)
+    scale_sums(model.to_hidden.sums, scales, hidden_bias, chains.hidden_input)
+    sum_where(chains.v, model.bias_difference, chains.bias_sums)
+
+
+@_compile_contracted
+def _add_ratios(
+    increments: np.ndarray,
+    bias_sums: np.ndarray,
+    beta_from: float,
+    beta_to: float,
+    log_weights: np.ndarray,
+) -> None:
+    """Add each chain's log-ratio, of these increments between the two betas, to its log-weight."""
+    change = beta_to - beta_from
+    for i in range(len(log_weights)):
+        increment = increments[i] if change >= 0 else -increments[i]
+        log_weights[i] += increment + bias_sums[i] * change
+
+
+@_compile
+def anneal(
+    model: ModelArrays,
+    betas: np.ndarray,
+    moving_first: bool,
+    place: PlaceOfChains,
+    keys: np.ndarray,
+    chains: ChainArrays,
+    log_weights: np.ndarray,
+) -> None:
+    """Steps of AIS of an RBM or, if `moving_first`, those of RAISE, from the state of `chains`.
+
+    A step for each row of `keys`, from one of `betas` [T + 1] to the next. `model` has the visible
+    biases at the beta of each step's move, which is the second one in AIS and the first in RAISE.
+    """
+    temperature_of = np.zeros(len(chains.v), np.int64)
+    increments = np.empty(len(chains.v))
+    lower = np.empty(1, np.float32)
+    step = np.empty(1, np.float32)
+    for t in range(len(keys)):
+        lower[0] = float32(min(betas[t], betas[t + 1]))
+        step[0] = float32(abs(betas[t + 1] - betas[t]))
+        for moves in (moving_first, not moving_first):
+            if moves:
+                at = t if moving_first else t + 1
+                _gibbs_step(
+                    model,
+                    betas[at : at + 1],
+                    model.visible_biases[t : t + 1],
+                    temperature_of,
+                    place,
+                    keys[t],
+                    chains,
+                )
+            else:
+                softplus_increment(chains.hidden_input, lower, step, increments)
+                _add_ratios(increments, chains.bias_sums, betas[t], betas[t + 1], log_weights)
 
 
 @_compile
@@ -515,12 +586,23 @@ def temper(
     A step for each row of `keys` and `uniform`. Each leaves its log-ratios in `ratios` [T, 2, R, N]
     and the chains at both ends in `ends` [T, R, 2].
     """
+    temperature_of = np.empty(len(chains.v), np.int64)
     for t in range(len(keys)):
-        draw_visible(chains.hidden_input, model, ladder, keys[t], chains.v)
-        multiply(model.to_hidden, chains.v)
-        _exchange(model, ladder, uniform[t], chains, ratios[t])
-        ends[t, :, 0] = ladder.chain_at[:, 0] + ladder.start
-        ends[t, :, 1] = ladder.chain_at[:, -1] + ladder.start
+        for replica in range(len(ladder.chain_at)):
+            for k in range(len(ladder.betas)):
+                temperature_of[ladder.chain_at[replica, k]] = k
+        _gibbs_step(
+            model,
+            ladder.betas,
+            model.visible_biases,
+            temperature_of,
+            ladder.place,
+            keys[t],
+            chains,
+        )
+        _swap_all(chains, ladder, uniform[t], ratios[t])
+        ends[t, :, 0] = ladder.chain_at[:, 0] + ladder.place.start
+        ends[t, :, 1] = ladder.chain_at[:, -1] + ladder.place.start
 
 
 # The reference has plain numbers and loops, which numba compiles as they are.

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import reference
+from paperlib.kernels.arguments import PlaceOfChains
 from paperlib.kernels.capability import compiled
 
 _HAS_TRITON = find_spec("triton") is not None
@@ -118,22 +119,18 @@ def draw_bits_of_logits(
         return _draw_bits_on_gpu(logits, generator, factor)
     if not _on_cpu_in_float32(logits):
         return draw_bits(torch.sigmoid(logits * column(factor)), generator)
-    low, high = draw_keys(generator, 1)
-    counter = first * logits.shape[-1]
+    key = draw_keys(generator, 1)
+    width = logits.shape[-1]
     draw = compiled("draw_bits")
     if draw is None:
-        return reference.draw_bits(logits, factor, int(low), int(high), counter)
+        return reference.draw_bits(logits, factor, int(key[0]), int(key[1]), first * width)
     bits = np.empty(logits.shape, bool)
-    draw(
-        logits.contiguous().numpy().reshape(-1),
-        np.float32(factor),
-        low,
-        high,
-        np.uint32(counter),
-        0,
-        bits.size,
-        bits.reshape(-1),
-    )
+    rows = logits.contiguous().numpy().reshape(-1, width)
+    factors = np.array([factor], np.float32)
+    no_offsets = np.zeros((1, width), np.float32)
+    same_for_all = np.zeros(len(rows), np.int64)
+    place = PlaceOfChains(0, len(rows), first)
+    draw(rows, factors, no_offsets, same_for_all, place, key, bits.reshape(rows.shape))
     return torch.from_numpy(bits)
 
 

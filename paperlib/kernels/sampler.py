@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.kernels.arguments import ChainArrays, LadderArrays, ModelArrays
-from paperlib.kernels.blocks import WIDE
+from paperlib.kernels.arguments import ChainArrays, ModelArrays, PlaceOfChains
 from paperlib.kernels.capability import compiled
 from paperlib.kernels.draws import Beta, draw_bits_of_logits, draw_keys, softplus_increment
 from paperlib.kernels.products import (
@@ -78,19 +77,6 @@ class BipartiteSampler:
             isinstance(product, IntegerProduct) for product in products
         )
 
-    @property
-    def dividable(self) -> bool:
-        """Whether parts of a block of chains may walk side by side, and are faster that way.
-
-        They may if draws depend only on a chain's place, which is so for float32 on a CPU. They are
-        faster if both layers are wide and a step is long. With few units most of the work is the
-        interpreter's, which runs one thread at a time; products of eight-bit integers use all
-        threads themselves, and leave little to gain.
-        """
-        product = self._to_hidden
-        suited = min(self._weights.shape) >= WIDE
-        return suited and isinstance(product, IntegerProduct) and not product.fast_integers
-
     def to_visible(self, hidden: slice, visible: slice = slice(None)) -> BinaryProduct:
         """The product of the states of some hidden units with their weights to visible ones."""
         return binary_product(self._weights[visible, hidden].T, self._largest)
@@ -150,32 +136,84 @@ class BipartiteSampler:
             bool.
         """
         self._require_inputs(hidden_input)
-        beta = betas[0]
-        alone = first == 0 and self._undivided_bits and not isinstance(beta, Tensor)
-        if alone and getattr(self._to_hidden, "narrow", False):
-            draw_visible = compiled("draw_visible")
-            if draw_visible is not None:
-                # A single function, since the interpreter would take a third of the time with few
-                # hidden units.
-                inputs = hidden_input.contiguous().numpy()
-                bias = visible_bias.contiguous().numpy()
-                chains = len(inputs)
-                model = self._model_arrays(chains, memory, bias[None], bias)
-                # at a single temperature, where every chain is a replica
-                chain_at = np.arange(chains)[:, None]
-                ladder = LadderArrays(np.array([beta], float), chain_at, 0, chains)
-                v = np.empty((chains, len(bias)), bool)
-                draw_visible(inputs, model, ladder, draw_keys(generator, 2), v)
-                return torch.from_numpy(v)
         visible_input = self._visible_input(
             hidden_input, betas, visible_bias, generator, memory, first
         )
         return draw_bits_of_logits(visible_input, generator, 1.0, first)
 
     @property
-    def tempers(self) -> bool:
-        """Whether `temper` can be called: for one group of hidden units, in float32 on a CPU."""
+    def steps_at_once(self) -> bool:
+        """Whether `anneal` and `temper` can be called: for one group, in float32 on a CPU.
+
+        Draws depend only on a chain's place there, and steps leave the interpreter alone, so that
+        parts of a block of chains can walk side by side in threads.
+        """
         return self._undivided_bits and compiled("temper") is not None
+
+    def anneal(
+        self,
+        hidden_input: Tensor,
+        bias_sums: Tensor,
+        log_weights: Tensor,
+        betas: Tensor,
+        moving_first: bool,
+        visible_biases: Tensor,
+        bias_difference: Tensor,
+        generator: torch.Generator,
+        memory: Memory,
+        first: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Steps of AIS or, if `moving_first`, of RAISE, all by a single call.
+
+        They come to the same bits as those of `paperlib.annealing.path.AnnealingPath`, which take
+        some ten calls each.
+
+        Parameters
+        ----------
+        hidden_input : Tensor, shape [chains, M]
+            From `hidden_input`.
+        bias_sums : Tensor, shape [chains]
+            The sums of `bias_difference` over the units that are on, float64.
+        log_weights : Tensor, shape [chains]
+            float64; the log-ratios are added to them.
+        betas : Tensor, shape [T + 1]
+            Inverse temperatures, float64.
+        moving_first : bool
+            Whether a move at the first beta of a step comes before its log-ratio, or one at the
+            second beta after it.
+        visible_biases : Tensor, shape [T, D]
+            Biases of the visible units at the beta of each move.
+        bias_difference : Tensor, shape [D]
+            Those at beta = 1 minus those at beta = 0.
+        generator, memory, first
+            As for `draw_visible`.
+
+        Returns
+        -------
+        tuple of Tensor
+            The visible units, bool [chains, D], their inputs to the hidden units, and the sums of
+            `bias_difference` over the units that are on.
+        """
+        chains = len(hidden_input)
+        self._require_inputs(hidden_input, chains)
+        for name, numbers in (("state", bias_sums), ("log_weights", log_weights)):
+            if not isinstance(numbers, Tensor):
+                raise InputError(f"{name}: expected a tensor, got {type(numbers).__name__}")
+            if numbers.shape != (chains,) or numbers.dtype != torch.float64:
+                raise InputError(
+                    f"{name}: expected a float64 number for each of {chains} chains, "
+                    f"got {numbers.dtype} {list(numbers.shape)}"
+                )
+        state = self._chain_arrays(hidden_input, bias_sums)
+        biases = visible_biases.contiguous().numpy()
+        model = self._model_arrays(chains, memory, biases, bias_difference.numpy())
+        keys = draw_keys(generator, 2 * len(biases)).reshape(-1, 4)
+        place = PlaceOfChains(0, chains, first)
+        anneal = cast(Any, compiled("anneal"))
+        anneal(model, betas.numpy(), moving_first, place, keys, state, log_weights.numpy())
+        results = state.v, state.hidden_input, state.bias_sums
+        v, hidden_input, bias_sums = (torch.from_numpy(array) for array in results)
+        return v, hidden_input, bias_sums
 
     def temper(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Temper:
         """A function that takes steps of parallel tempering, each by a single call.
@@ -206,29 +244,30 @@ class BipartiteSampler:
         temper = cast(Any, compiled("temper"))
         biases = visible_biases.contiguous().numpy()
         chains = ladder.num_chains
-        visible, hidden = self._weights.shape
 
         def take(
             hidden_input: Tensor, generator: torch.Generator, memory: Memory, count: int
         ) -> tuple[Tensor, ...]:
-            if hidden_input.shape != (chains, hidden):
-                raise InputError(
-                    f"state: expected inputs of shape {[chains, hidden]}, "
-                    f"got {list(hidden_input.shape)}"
-                )
+            self._require_inputs(hidden_input, chains)
             keys, uniform = ladder.draws(generator, count)
-            state = ChainArrays(
-                np.empty((chains, visible), bool),
-                np.array(hidden_input.numpy(), order="C"),
-                np.empty(chains),
-            )
+            state = self._chain_arrays(hidden_input, torch.zeros(chains, dtype=torch.float64))
             ratios = np.empty((count, 2, *ladder.chain_at.shape))
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
             model = self._model_arrays(chains, memory, biases, bias_difference.numpy())
             temper(model, ladder.numbers(), keys, uniform, state, ratios, ends)
-            return tuple(torch.from_numpy(array) for array in (*state, ratios, ends))
+            results = state.v, state.hidden_input, state.bias_sums, ratios, ends
+            return tuple(torch.from_numpy(array) for array in results)
 
         return take
+
+    def _chain_arrays(self, hidden_input: Tensor, bias_sums: Tensor) -> ChainArrays:
+        """The state of chains for compiled functions, which change it; units are not drawn yet."""
+        chains = len(hidden_input)
+        visible, hidden = self._weights.shape
+        v = np.empty((chains, visible), bool)
+        h = np.empty((chains, hidden), bool)
+        inputs = np.array(hidden_input.numpy(), order="C")
+        return ChainArrays(v, h, inputs, np.array(bias_sums.numpy()))
 
     def _model_arrays(
         self,
@@ -275,11 +314,12 @@ class BipartiteSampler:
         """
         return hidden_input if self._undivided else hidden_input[:, group]
 
-    def _require_inputs(self, hidden_input: Tensor) -> None:
-        if hidden_input.ndim != 2 or hidden_input.shape[1] != self._num_hidden:
+    def _require_inputs(self, hidden_input: Tensor, chains: int | None = None) -> None:
+        shape = list(hidden_input.shape)
+        if len(shape) != 2 or shape[1] != self._num_hidden or chains not in (None, shape[0]):
+            rows = "chains" if chains is None else chains
             raise InputError(
-                f"state: expected inputs of shape [chains, {self._num_hidden}], "
-                f"got {list(hidden_input.shape)}"
+                f"state: expected inputs of shape [{rows}, {self._num_hidden}], got {shape}"
             )
 
     def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:

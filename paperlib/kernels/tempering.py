@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import reference
-from paperlib.kernels.arguments import LadderArrays
+from paperlib.kernels.arguments import LadderArrays, PlaceOfChains
 
 State = TypeVar("State")
 # See `paperlib.annealing.path.AnnealingPath.tempering_steps`.
@@ -85,11 +85,12 @@ class Ladder:
         """
         self.first = first
         self.all_replicas = all_replicas
-        self.place = first * len(self.betas), all_replicas * len(self.betas)
+        count = len(self.betas)
+        self.place = PlaceOfChains(first * count, all_replicas * count, 0)
 
     def numbers(self) -> LadderArrays:
         """The ladder as compiled functions take it; they change `chain_at`."""
-        return LadderArrays(self.betas.numpy(), self.chain_at.numpy(), *self.place)
+        return LadderArrays(self.betas.numpy(), self.chain_at.numpy(), self.place)
 
     def temperature_of(self) -> Tensor:
         """The number of each chain's temperature, [R N]."""
@@ -102,7 +103,7 @@ class Ladder:
 
         Those of a part of the replicas have their numbers in the whole.
         """
-        return self.chain_at[:, :: self.chain_at.shape[1] - 1] + self.place[0]
+        return self.chain_at[:, :: self.chain_at.shape[1] - 1] + self.place.start
 
     def pairs(self, parity: int) -> tuple[Tensor, Tensor]:
         """The betas of all chains and of their partners for this parity, [R N] each."""
@@ -130,7 +131,7 @@ class Ladder:
         numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N -
         1)].
         """
-        raw = torch.empty((count, 2 + self.place[1] - self.all_replicas), dtype=torch.int64)
+        raw = torch.empty((count, 2 + self.place.total - self.all_replicas), dtype=torch.int64)
         # torch makes each of its numbers from 64 bits: integers by the remainder, fractions from
         # the lowest 53
         bits = raw.random_(-(2**63), None, generator=generator).numpy()

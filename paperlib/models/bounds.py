@@ -24,6 +24,7 @@ from paperlib.kernels import bernoulli
 from paperlib.memory import give_back_at_once, parts
 from paperlib.models.rbm import RBM, in_double
 from paperlib.numerics import seeded_generator
+from paperlib.threads import one_thread
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import (
     ArrayLike,
@@ -41,6 +42,7 @@ _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
 @plain_torch()
+@one_thread()  # several would wait for each other at each of hundreds of small products
 def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     """A proven lower bound on ln Z, in nats, by mean field and local search from many starts.
 

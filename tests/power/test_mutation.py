@@ -97,16 +97,16 @@ GROUPS = {
         ),
         mutant(
             "a part of a whole that is drawn as its beginning",
-            "kernels/cpu.py: integers = numbers[k, «low - place→0» :]",
+            "kernels/cpu.py: integers = numbers[k, «low - (k * quarter + begin)→0» :]",
             "tests/test_fused.py::test_a_part_of_a_whole_is_drawn_as_within_the_whole[1003]",
         ),
         warned(
             "weights that are not scaled for the visible units",
-            "kernels/cpu.py: _draw_at(to_visible.sums, «model.scale→1.0», model.visible_biases,",
+            "kernels/cpu.py: factors[k] = float32(betas[k]« * model.scale→»)",
         ),
         warned(
             "biases of the chain's number, not of its temperature",
-            "kernels/cpu.py: logits[chain, j] = offsets[«k→chain % len(offsets)», j]",
+            "kernels/cpu.py: row = offsets[«k→chain % len(offsets)» if len(offsets) > 1 else 0]",
         ),
         warned(
             "swaps that are accepted when they should be rejected",
@@ -127,9 +127,14 @@ GROUPS = {
             f"{PATHS}sampled_transitions_follow_the_enumerated_kernel[{ADDED}-one beta-RBM]",
         ),
         mutant(
+            "AIS that moves by the kernel of the last temperature",
+            "kernels/cpu.py: at = t if moving_first else t« + 1→»",
+            f"{STEP}steps_of_annealing_at_once_are_the_calls_to_the_bit[forward_steps-7x3]",
+        ),
+        mutant(
             "one number for all units that are left over after the quarters",
-            "kernels/cpu.py: out[i - start] = _uniform(rest[«i - 4 * quarter→0»]) < _sigmoid(",
-            "tests/test_fused.py::test_draws_are_those_of_the_reference[0-7]",
+            "kernels/cpu.py: bits[i - start] = _uniform(rest[«i - 4 * quarter→0»]) < _sigmoid(",
+            "tests/test_fused.py::test_draws_are_those_of_the_reference[one row-0-7]",
         ),
     ],
     "kernels": [
@@ -176,7 +181,7 @@ GROUPS = {
         ),
         mutant(
             "heating by the kernel of the next temperature",
-            "annealing/walk.py: state = transition(state, «beta_from→beta_to», generator)",
+            "annealing/path.py: state = transition(state, «beta_from→beta_to», generator)",
             RAISE_DRAWS.format("float64-DBM"),
         ),
         mutant(
@@ -198,7 +203,7 @@ GROUPS = {
         ),
         mutant(
             "RAISE by the kernels that the paper prints",
-            "annealing/walk.py: state = transition(state, «beta_from→beta_to», generator)",
+            "annealing/path.py: state = transition(state, «beta_from→beta_to», generator)",
             RAISE_DRAWS.format("float64-RBM"),
         ),
         mutant(
@@ -238,7 +243,7 @@ GROUPS = {
         ),
         mutant(
             "a path with a transition of its own that is not asked for it",
-            "annealing/rbm_paths.py: return self._sampler.tempers« and not "
+            "annealing/rbm_paths.py: return self._sampler.steps_at_once« and not "
             "self._has_other_verbs()→»",
             f"{STEP}a_path_with_a_verb_of_its_own_is_walked_by_it",
         ),

@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         "a thousandth of the last weights lost",
         "04",
-        "estimators/ais.py: log_weights += «→0.999 * »path.log_ratio(state, beta_from, beta_to)",
+        "annealing/path.py: log_weights += «→0.999 * »self.log_ratio(state, beta_from, beta_to)",
         "give the same weights",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS = [
     Mutant(
         "heating by the kernel of the next temperature",
         "10",
-        "annealing/walk.py: state = transition(state, «beta_from→beta_to», generator)",
+        "annealing/path.py: state = transition(state, «beta_from→beta_to», generator)",
         "DBM",
     ),
     Mutant(

@@ -41,7 +41,7 @@ from boltzmann_likelihood.evaluation.hidden_states import (
 )
 from boltzmann_likelihood.evaluation.result import Doubt, LogUnnormalized, Remedy, Verdict
 from paperlib.annealing import PosteriorPath, uniform_betas
-from paperlib.annealing.walk import walk_moving_first
+from paperlib.annealing.walk import walk
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import ReverseEstimate, control_variate_mean
 from paperlib.estimators.ais import run_chains
@@ -419,9 +419,9 @@ class HiddenLayers:
         path = PosteriorPath(self._model, rows, proposal)
         back = torch.zeros(len(rows), dtype=torch.float64, device=self._model.device)
         schedule = uniform_betas(steps).tolist()[::-1]
-        walk_moving_first(
+        walk(
             path,
-            path.reverse_transition,
+            path.reverse_steps,
             path.state_of(list(hidden)),
             back,
             schedule,

@@ -71,7 +71,7 @@ class Replicas(Ladder, Generic[State]):
     def join(self, parts: Sequence[Replicas[State]]) -> None:
         """Take over the states and the temperatures that the parts have come to."""
         self.state = self._path.concatenate([part.state for part in parts])
-        self.chain_at = torch.cat([part.chain_at + part.place[0] for part in parts])
+        self.chain_at = torch.cat([part.chain_at + part.place.start for part in parts])
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
         """Make a transition of all chains at `factor` times their betas, without swaps.

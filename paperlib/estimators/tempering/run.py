@@ -35,6 +35,7 @@ from paperlib.estimators.tempering.temperatures import (
     place_temperatures,
     temperatures_for,
 )
+from paperlib.kernels import parts_for, steps_at_a_time
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
@@ -58,10 +59,6 @@ _SMALLEST_INTERVAL = 4
 _MOST_TIMES = 32
 # Parts of the main round, after each of which a checkpoint is written.
 _SEGMENTS = 10
-# How many steps are taken, and how many visible units drawn, at a time: so few that Ctrl-C need not
-# wait for long.
-_MOST_STEPS = 100
-_MOST_UNITS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -178,8 +175,10 @@ class TemperingRun:
         self._series: dict[str, Tensor] = {}
 
     def advance(self, on_step: OnStep) -> None:
-        """Advance by a segment: a pilot round, or a tenth of the main round."""
-        length = math.ceil(self._steps / _SEGMENTS) if self.in_main_round else self._steps
+        """Advance by a round or, in a main round with a checkpoint, by a tenth of it."""
+        # Without need there are no segments, at the end of which threads wait for each other.
+        segmented = self.in_main_round and self._checkpoint.path is not None
+        length = math.ceil(self._steps / _SEGMENTS) if segmented else self._steps
         steps = range(self._done, min(self._done + length, self._steps))
         recordings = self._walk_side_by_side(steps, on_step)
         self._done += len(steps)
@@ -196,28 +195,27 @@ class TemperingRun:
     def _walk_side_by_side(self, steps: range, on_step: OnStep) -> list[_Recording]:
         """Take these steps, and return what each part of the replicas has recorded.
 
-        Where the path allows it, and its layers are wide enough, the replicas of the main round
-        walk side by side in as many threads as torch has. Otherwise small products run in this
-        thread: many threads would wait for each other in each of them.
+        Where the path takes steps at once, the replicas of the main round walk side by side in as
+        many threads as torch has.
         """
-        path = self.path
         replicas = self.replicas
-        if path.walks_in_threads and not path.divides_replicas:
-            return [self._walk(replicas, self.generator, steps, on_step)]
-        threads = torch.get_num_threads() if self.in_main_round and path.walks_in_threads else 1
-        if min(threads, replicas.num_replicas) == 1:
+        parts = 1
+        if self.in_main_round and self.path.steps_at_once:
+            threads = min(torch.get_num_threads(), replicas.num_replicas)
+            parts = parts_for(replicas.num_chains, threads)
+        if parts == 1:
             walk = partial(self._walk, replicas, self.generator, steps)
             return walk_side_by_side([walk], on_step)
-        parts = replicas.divide(threads)
-        generators = [self.generator.clone_state() for _ in parts]
+        divided = replicas.divide(parts)
+        generators = [self.generator.clone_state() for _ in divided]
         walks = [
             partial(self._walk, part, generator, steps)
-            for part, generator in zip(parts, generators, strict=True)
+            for part, generator in zip(divided, generators, strict=True)
         ]
         recordings = walk_side_by_side(walks, on_step)
         # All copies are now in the same state.
         self.generator.set_state(generators[0].get_state())
-        replicas.join(parts)
+        replicas.join(divided)
         return recordings
 
     def _walk(
@@ -225,8 +223,7 @@ class TemperingRun:
     ) -> _Recording:
         """Take these steps with some or all of the replicas; returns what they have recorded."""
         recording = _Recording()
-        units = replicas.num_chains * max(1, self.path.num_visible)
-        most = min(_MOST_STEPS, max(1, _MOST_UNITS // units))
+        most = steps_at_a_time(replicas.num_chains, self.path.num_visible)
         step = steps.start
         while step < steps.stop:
             if step < self._heating:
