@@ -18,7 +18,7 @@ PART_BYTES = 2**24
 # How many numbers each of `small_parts` has, of 8 MiB in float64.
 _SMALL_PART_NUMBERS = 2**20
 # Models with fewer weights leave no gaps that matter.
-_MANY_NUMBERS = 2**21
+_MANY_NUMBERS = 2**20
 # The number by which `mallopt` knows the size from which arrays are mapped separately.
 _M_MMAP_THRESHOLD = -3
 # That size, in bytes.

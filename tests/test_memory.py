@@ -56,8 +56,10 @@ SEARCH = """
 import torch
 from boltzmann_likelihood.evaluation.annealing_runs import AnnealingRuns
 from boltzmann_likelihood.evaluation.modes import ModeSearch
+from paperlib.memory import give_back_at_once
 from paperlib.models import RBM
 rbm = RBM.load("model.npz")
+give_back_at_once(rbm.weights)  # as `evaluate` does
 images = torch.zeros(2, rbm.num_visible, dtype=torch.uint8)
 runs = AnnealingRuns(rbm, images, torch.zeros(2), None, torch.Generator())
 search = ModeSearch(rbm, images)

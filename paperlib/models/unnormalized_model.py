@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import torch
 from torch import Tensor
 
+from paperlib.memory import small_parts
 from paperlib.models.posterior_sampling import Proposal
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import resolve_generator
@@ -81,10 +82,11 @@ class UnnormalizedModel(TensorModel, ABC):
     @property
     def sum_of_parameters(self) -> float:
         """The sum of the absolute values of all weights and biases; no energy is larger."""
-        copies = (
-            tensor.detach().to(torch.float64, copy=True) for tensor in self.tensors().values()
+        return sum(
+            part.detach().double().abs().sum().item()
+            for tensor in self.tensors().values()
+            for part in small_parts(tensor)
         )
-        return sum(copy.abs_().sum().item() for copy in copies)
 
     @property
     def num_units(self) -> int:
