@@ -53,7 +53,7 @@ book: $(BOOK) ## execute every chapter on the digits profile and build the book
 	$(BIN)/paperlib book --profile $(PROFILE)
 
 test: $(TESTS) ## unit, statistical and notebook tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 	rm -rf _build/fresh
 	PAPERLIB_FIGURES=$(CURDIR)/_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 3600 -n 2 --dist loadfile book/*.ipynb
 	$(BIN)/python -m pytest tests/regression

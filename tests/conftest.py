@@ -29,8 +29,10 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread():
-    # The suite runs in parallel processes; threads within each would only fight for the cores.
+    # The suite runs in parallel processes; threads within each, or within those that tests start,
+    # would only fight for the cores.
     torch.set_num_threads(1)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)

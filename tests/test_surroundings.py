@@ -324,7 +324,15 @@ def _heed_signals():
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
 @pytest.mark.parametrize("left", [b"", b"\x80\x04garbage"])
 def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_path):
-    code = "from paperlib.kernels.capability import agrees; print(agrees())"
+    # One function stands for all, since to compile all of them twice takes half a minute.
+    code = """if True:
+        import torch
+        from paperlib.kernels import comparison, draw_units
+        from paperlib.kernels.capability import agrees
+        halves = torch.full((8,), 0.5)
+        comparison.short_walk = lambda: [draw_units(halves, torch.Generator())]
+        print(agrees())
+    """
     run = partial(
         subprocess.run,
         [sys.executable, "-W", "error", "-c", code],
