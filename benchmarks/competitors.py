@@ -26,11 +26,13 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
         "paperlib": library.prepare_ais,
         "plain torch": reference.prepare_ais,
         "rbms": peers.prepare_rbms_ais,
+        speed.FLOOR: reference.prepare_products,
     },
     "RAISE": {
         "paperlib": library.prepare_raise,
         "plain torch": reference.prepare_raise,
     },
+    "tempering": {"paperlib": library.prepare_tempering},
     speed.CHECK: {"paperlib": library.prepare_bound},
     "exact ln Z": {
         "paperlib": library.prepare_exact,
@@ -55,11 +57,11 @@ def calls() -> dict[str, dict[str, str]]:
     return texts
 
 
-def runs(work: Work, device: str, only: str | None = None) -> dict[str, Callable[[], Any]]:
-    """A function for each competitor that can do this work on this device, or for `only` one."""
+def runs(work: Work, device: str, only: tuple[str, ...] = ()) -> dict[str, Callable[[], Any]]:
+    """A function for each competitor, of `only` some, that can do this work on this device."""
     prepared = {}
     for name, prepare in COMPETITORS[work.task].items():
-        if only not in (None, name):
+        if only and name not in only:
             continue
         run = prepare(work, device)
         if run is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from benchmarks.work import CD_STEPS, LEARNING_RATE, Answer, Work
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais, exact_log_z, raise_log_prob
+from paperlib.estimators import ais, exact_log_z, parallel_tempering, raise_log_prob
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
@@ -42,6 +42,21 @@ def prepare_raise(work: Work, device: str) -> Callable[[], Answer]:
         generator = seeded_generator(1, device)
         estimate = raise_log_prob(path, v, betas, chains, generator, progress=False)
         return Answer(estimate.mean, estimate.monte_carlo_std_error)
+
+    return run
+
+
+def prepare_tempering(work: Work, device: str) -> Callable[[], Answer]:
+    """parallel_tempering(BaseRatePath(rbm, rbm.visible_bias), chain_steps), with its pilots and
+    without its check against a bound.
+    """
+    rbm = work.model(device)
+
+    def run() -> Answer:
+        path = BaseRatePath(rbm, rbm.visible_bias)
+        generator = seeded_generator(1, device)
+        estimate = parallel_tempering(path, work.steps, generator, progress=False, check=False)
+        return Answer(estimate.log_z, estimate.std_error)
 
     return run
 

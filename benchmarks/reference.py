@@ -71,6 +71,21 @@ def prepare_ais(work: Work, device: str) -> Callable[[], Answer]:
     return run
 
 
+def prepare_products(work: Work, device: str) -> Callable[[], Answer]:
+    """for beta: v @ W; h @ W.T; in float32, and nothing else."""
+    rbm = work.model(device)
+    v = work.images(device)
+    h = (v @ rbm.weights > 0).float()
+
+    def run() -> Answer:
+        for _ in range(work.steps):
+            v @ rbm.weights
+            h @ rbm.weights.T
+        return Answer(None, None)
+
+    return run
+
+
 def prepare_raise(work: Work, device: str) -> Callable[[], Answer]:
     """for beta from 1 to 0: h, v = Gibbs step at beta; log_weights += ..."""
     rbm = work.model(device)

@@ -42,6 +42,7 @@ COLUMNS = {
         ("steps", "steps, updates or results", "count", 0),
         ("by", "computed by", "", 0),
         ("threads", "threads", "count", 0),
+        ("busy", "busy loops beside it on each core", "count", 0),
         ("seconds", "time of each repeat", "s", None),
         ("value", "result", "nats", None),
         ("std_error", "standard error of the result", "nats", None),
@@ -49,8 +50,22 @@ COLUMNS = {
 }
 
 
-def rows_of(threads: int, device: str, which: str, repeats: int) -> list[dict[str, Any]]:
-    """The rows that a worker with so many threads measures."""
+def rows_of(
+    threads: int, device: str, which: str, repeats: int, busy: int = 0
+) -> list[dict[str, Any]]:
+    """The rows that a worker with so many threads measures, beside busy loops on each core."""
+    loop = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(loop) for _ in range(busy * (os.cpu_count() or 1))]
+    try:
+        rows = _rows_of(threads, device, which, repeats)
+    finally:
+        for process in loops:
+            process.kill()
+    return [{**row, "threads": threads, "busy": busy} for row in rows]
+
+
+def _rows_of(threads: int, device: str, which: str, repeats: int) -> list[dict[str, Any]]:
+    """The same, without what the worker does not know."""
     command = [sys.executable, "-m", "benchmarks.worker", device, which, str(repeats)]
     limits = dict.fromkeys(_THREAD_VARIABLES, str(threads))
     print(f"{which} work, {threads} threads", file=sys.stderr)
@@ -64,7 +79,7 @@ def rows_of(threads: int, device: str, which: str, repeats: int) -> list[dict[st
     )
     if worker.returncode != 0:
         sys.exit(f"benchmarks: the worker ended with exit code {worker.returncode}; see above")
-    return [{**json.loads(line), "threads": threads} for line in worker.stdout.splitlines()]
+    return [json.loads(line) for line in worker.stdout.splitlines()]
 
 
 def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
@@ -135,6 +150,9 @@ def main() -> None:
     rows = []
     for count in threads:
         rows += rows_of(count, options.device, which, options.repeats)
+        if which == "main" and options.device == "cpu":
+            for busy in (0, 1):
+                rows += rows_of(count, options.device, "steps", options.repeats, busy)
     record = {
         "name": machine_slug(origin["machine"]),
         "profile": speed.PROFILE,

@@ -39,14 +39,14 @@ class Work:
     Attributes
     ----------
     task : str
-        `AIS`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-25` or `PCD`.
+        `AIS`, `RAISE`, `tempering`, `bound`, `exact ln Z`, `CD-1`, `CD-25` or `PCD`.
     visible, hidden : int
         Units.
     chains : int
         Chains, or images of a minibatch; 0 where there are none.
     steps : int
-        Steps K of the annealing, or updates of the parameters, a multiple of 20 if more than that;
-        1 where there is one result.
+        Steps K of the annealing, transitions of single chains in parallel tempering, or updates of
+        the parameters, a multiple of 20 if more than that; 1 where there is one result.
     """
 
     task: str
@@ -64,6 +64,8 @@ class Work:
         """A version that takes no time, to compile what there is to compile."""
         if self.task in ("bound", "exact ln Z"):
             return replace(self, hidden=min(self.hidden, 8))
+        if self.task == "tempering":
+            return replace(self, steps=min(self.steps, 10_000))
         return replace(self, steps=min(self.steps, 4))
 
     def model(self, device: str = "cpu") -> RBM:
@@ -127,11 +129,29 @@ def main_work() -> list[Work]:
     ]
 
 
+def step_work() -> list[Work]:
+    """The items by which the steps of AIS and of parallel tempering are compared."""
+    works = []
+    for visible, hidden, steps in (
+        (64, 20, 10_000),
+        (100, 200, 4_000),
+        (784, 100, 2_000),
+        (784, 500, 1_500),
+    ):
+        works += [
+            Work("AIS", visible, hidden, 100, steps),
+            Work("AIS", visible, hidden, 2_000, steps // 10),
+            Work("tempering", visible, hidden, steps=1_000_000),
+        ]
+    return works
+
+
 def quick_work() -> list[Work]:
     """Seconds in all: every task, for tests."""
     works = [
         Work("AIS", 64, 10, 200, 100),
         Work("RAISE", 64, 10, 200, 100),
+        Work("tempering", 64, 10, steps=20_000),
         Work("bound", 64, 10, 100),
     ]
     return [*works, Work("exact ln Z", 64, 10), *(Work(task, 64, 10, 100, 4) for task in CD_STEPS)]

@@ -2,7 +2,7 @@
 
 `run` starts it as a process, with the number of threads in its environment:
 
-    python -m benchmarks.worker DEVICE main|quick REPEATS
+    python -m benchmarks.worker DEVICE main|quick|steps REPEATS
 
 For every item of work all competitors come one after the other, and when all items are done they
 take the next turn. A slow minute of the machine hits all who do the same work, and of each of them
@@ -22,9 +22,12 @@ from typing import Any
 import torch
 
 from benchmarks.competitors import runs
-from benchmarks.work import Answer, Work, main_work, quick_work
+from benchmarks.work import Answer, Work, main_work, quick_work, step_work
+from boltzmann_companion import speed
 
-WORK = {"main": main_work, "quick": quick_work}
+WORK = {"main": main_work, "quick": quick_work, "steps": step_work}
+# Who takes part; without names, everybody.
+ONLY = {"main": (), "quick": (), "steps": (speed.LIBRARY, speed.FLOOR)}
 
 
 def timed(run: Callable[[], Any], device: str) -> tuple[float, Any]:
@@ -36,16 +39,16 @@ def timed(run: Callable[[], Any], device: str) -> tuple[float, Any]:
     return time.perf_counter() - started, answer
 
 
-def take_time(works: Iterable[Work], device: str, repeats: int) -> None:
+def take_time(works: Iterable[Work], only: tuple[str, ...], device: str, repeats: int) -> None:
     works = list(works)
     seconds: dict[tuple[Work, str], list[float]] = {}
     answers: dict[tuple[Work, str], Any] = {}
     for turn, work in product(range(1, repeats + 1), works):
-        for run in runs(work.small(), device).values():
+        for run in runs(work.small(), device, only).values():
             # twice: torch's own compiler looks at the first call and optimises at the second
             for _ in range(2):
                 run()
-        for name, run in runs(work, device).items():
+        for name, run in runs(work, device, only).items():
             elapsed, answers[work, name] = timed(run, device)
             seconds.setdefault((work, name), []).append(round(elapsed, 6))
             say(work, f"{name}, turn {turn} of {repeats}")
@@ -63,7 +66,7 @@ def say(work: Work, what: str) -> None:
 
 def main() -> None:
     device, which, repeats = sys.argv[1:]
-    take_time(WORK[which](), device, int(repeats))
+    take_time(WORK[which](), ONLY[which], device, int(repeats))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ def test_record_has_a_whole_row_for_everybody_and_every_task(quick):
         assert set(row) == set(run.COLUMNS)
         assert len(row["seconds"]) == REPEATS
         assert min(row["seconds"]) > 0
-        assert (row["value"] is None) == (row["task"] in CD_STEPS)
+        without_value = row["task"] in CD_STEPS or row["by"] == speed.FLOOR
+        assert (row["value"] is None) == without_value
     assert str(speed.speed_table([record])) in printed
     assert "DIFFERENT ANSWERS" not in printed
 
@@ -107,7 +108,7 @@ def test_first_update_follows_the_gradient(task, by):
     # Gibbs steps: the gradient is mean(v) - 1/2 for the biases, and half of that for every weight.
     work = Work(task, visible=16, hidden=6, chains=IMAGES, steps=1)
     expected = work.images().mean(0) - 0.5
-    trained = runs(work, "cpu", only=by)[by]()
+    trained = runs(work, "cpu", (by,))[by]()
     change = trained.visible_bias.float()
     if by == "rbms":  # its steps have a fixed length
         start = work.initial()
@@ -131,7 +132,8 @@ def test_first_update_follows_the_gradient(task, by):
 
 def row(task, hidden, by, seconds, chains=0, steps=1, **more):
     values = {"task": task, "visible": 784, "hidden": hidden, "chains": chains, "steps": steps}
-    values |= {"by": by, "threads": 1, "seconds": seconds, "value": None, "std_error": None}
+    values |= {"by": by, "threads": 1, "busy": 0, "seconds": seconds}
+    values |= {"value": None, "std_error": None}
     return values | more
 
 
@@ -179,8 +181,38 @@ def test_everything_that_is_measured_stands_in_the_table():
     others = {by for named in COMPETITORS.values() for by in named} - {speed.LIBRARY}
     assert {by for _, by, *_ in table.rows} == others
     tasks = {task.split(",")[0] for task, *_ in table.rows}
-    assert tasks == set(COMPETITORS) - {speed.CHECK}
+    assert tasks == set(COMPETITORS) - {speed.CHECK, "tempering"}
     assert "as long as 300 to 2,000 steps" in table.source
+
+
+def test_a_step_is_compared_with_its_products_with_ais_and_with_more_threads():
+    rows = [
+        row(task, 500, by, [seconds * slower / gain, 99.0, 0.0], chains, steps, **setting)
+        for task, chains, steps, seconds, by in (
+            ("AIS", 100, 10, 4.0, speed.LIBRARY),
+            ("AIS", 100, 10, 8.0, speed.FLOOR),
+            ("AIS", 2_000, 1, 6.0, speed.LIBRARY),
+            ("AIS", 2_000, 1, 6.0, speed.FLOOR),
+            ("tempering", 0, 500, 3.0, speed.LIBRARY),
+        )
+        for slower, gain, setting in (
+            (1, 1, {}),
+            (1, 1.6, {"threads": 2}),
+            (3, 1, {"busy": 1}),
+            (3, 1.2, {"threads": 2, "busy": 1}),
+        )
+    ]
+    # the same work with other numbers of steps belongs to the other table
+    rows.append(row("AIS", 500, speed.LIBRARY, [7.0], 100, 11))
+    record = {"rows": rows, "provenance": {"machine": "one"}}
+    table = speed.step_table(record)
+    assert table.rows == [
+        ["784 × 500", "AIS, 100 chains", "4,000", "0.500", "0.500", "–", "1.60", "1.20"],
+        ["784 × 500", "AIS, 2,000 chains", "3,000", "1.00", "1.00", "–", "1.60", "1.20"],
+        ["784 × 500", "parallel tempering", "6,000", "–", "–", "1.50", "1.60", "1.20"],
+    ]
+    # what is measured beside busy loops is no part of the other table
+    assert [cells[2] for cells in speed.speed_table([record]).rows] == ["2.00", "1.00"]
 
 
 def test_committed_records_are_named_after_their_machines():

@@ -23,6 +23,8 @@ Row = Mapping[str, Any]
 #: Name of the folder in `figures` that holds these records.
 PROFILE = "bench"
 LIBRARY = "paperlib"
+# What a step of AIS costs at least that neither rounds weights nor remembers sums.
+FLOOR = "two float32 products"
 # A step of `ais` is timed without its check against a bound, which is an item of its own.
 CHECK = "bound"
 # Two independent results that differ by more than this many standard errors do not differ by
@@ -83,8 +85,9 @@ class Comparison:
 def comparisons(record: Record) -> Iterator[Comparison]:
     """What the library and another both did, in the order of the record."""
     same = ("task", "visible", "hidden", "chains", "steps", "threads")
-    ours = {tuple(row[key] for key in same): row for row in record["rows"] if row["by"] == LIBRARY}
-    for row in record["rows"]:
+    rows = [row for row in record["rows"] if not row.get("busy")]
+    ours = {tuple(row[key] for key in same): row for row in rows if row["by"] == LIBRARY}
+    for row in rows:
         if row["by"] != LIBRARY:
             yield Comparison(ours[tuple(row[key] for key in same)], row)
 
@@ -122,6 +125,53 @@ def speed_table(records: Sequence[Record]) -> Table:
             same = "yes" if all(answers) else "no"
         rows.append([work, by, *ratios, same])
     return Table(["task", "by", *machines, "same answer"], rows, _cost_of_check(records))
+
+
+def step_table(record: Record) -> Table:
+    """What a step of one chain costs, and what all cores gain over one thread.
+
+    The gain is measured on an idle machine, and beside a busy loop on each core. All ratios are of
+    medians.
+    """
+    all_rows = record["rows"]
+    many = max(row["threads"] for row in all_rows)
+    table = []
+    ais: dict[str, float] = {}
+    for row in where(all_rows, by=LIBRARY, threads=1, busy=1):
+        work = {key: row[key] for key in ("task", "visible", "hidden", "chains", "steps")}
+        size = f"{row['visible']} × {row['hidden']}"
+
+        def seconds(threads: int, busy: int, by: str = LIBRARY, work: Row = work) -> float:
+            (timed,) = where(all_rows, **work, by=by, threads=threads, busy=busy)
+            return median(timed["seconds"])
+
+        step = seconds(1, 0) / row["steps"] / max(1, row["chains"])
+        if row["task"] == "AIS":
+            name = f"AIS, {row['chains']:,} chains"
+            ais.setdefault(size, step)
+            over = [seconds(threads, 0) / seconds(threads, 0, FLOOR) for threads in (1, many)]
+            ratios = [*map(significant, over), "–"]
+        else:
+            name = "parallel tempering"
+            ratios = ["–", "–", significant(step / ais[size])]
+        gains = [significant(seconds(1, busy) / seconds(many, busy)) for busy in (0, 1)]
+        table.append([size, name, significant(1e6 * step), *ratios, *gains])
+    heading = [
+        "units",
+        "by",
+        "a step of one chain (µs)",
+        "over two products, 1 thread",
+        f"{many} threads",
+        "over AIS, 100 chains",
+        f"gain of {many} threads",
+        "on a busy machine",
+    ]
+    return Table(
+        heading,
+        table,
+        f"{record['provenance']['machine']}. The first ratios are to the "
+        "two float32 products of a step, by torch.",
+    )
 
 
 def _cost_of_check(records: Sequence[Record]) -> str:
