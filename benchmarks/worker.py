@@ -2,7 +2,7 @@
 
 `run` starts it as a process, with the number of threads in its environment:
 
-    python -m benchmarks.worker DEVICE main|quick|steps REPEATS
+    python -m benchmarks.worker DEVICE main|quick|steps|busy REPEATS
 
 For every item of work all competitors come one after the other, and when all items are done they
 take the next turn. A slow minute of the machine hits all who do the same work, and of each of them
@@ -25,9 +25,15 @@ from benchmarks.competitors import runs
 from benchmarks.work import Answer, Work, main_work, quick_work, step_work
 from boltzmann_companion import speed
 
-WORK = {"main": main_work, "quick": quick_work, "steps": step_work}
-# Who takes part; without names, everybody.
-ONLY = {"main": (), "quick": (), "steps": (speed.LIBRARY, speed.FLOOR)}
+WORK = {"main": main_work, "quick": quick_work, "steps": step_work, "busy": step_work}
+# Who takes part; without names, everybody. On a busy machine torch's threads would wait for each
+# other for minutes.
+ONLY = {
+    "main": (),
+    "quick": (),
+    "steps": (speed.LIBRARY, speed.FLOOR),
+    "busy": (speed.LIBRARY,),
+}
 
 
 def timed(run: Callable[[], Any], device: str) -> tuple[float, Any]:
