@@ -14,7 +14,7 @@ else.
 `sampler`        both conditionals of a two-layer model, and the sums over its hidden units
 `tempering`      which chain is at which temperature
 `replay`         a step recorded in a CUDA graph
-`blocks`         how many chains walk together
+`blocks`         how many chains walk together, how many steps at a time, in how many parts
 `matlab`         MATLAB 5's uniform numbers, with which the first paper's images were binarised
 `capability`     whether the compiled functions agree with the reference on this machine
 `comparison`     the short walk by which that is decided

@@ -1,9 +1,9 @@
 """A short walk in which every compiled function has a part, for `paperlib.kernels.capability`.
 
-A few steps of AIS and of parallel tempering in two models, whose layers are so wide that products
-are made in all the ways that `paperlib.kernels.products` knows. The lower eight bits of all weights
-but one are the smallest number, -128: two neighbours are too much for 16 bits, in which processors
-without instructions for such products add them.
+A few steps of AIS, of RAISE and of parallel tempering in two models, whose layers are so wide that
+products are made in all the ways that `paperlib.kernels.products` knows. The lower eight bits of
+all weights but one are the smallest number, -128: two neighbours are too much for 16 bits, in which
+processors without instructions for such products add them.
 """
 
 from __future__ import annotations
