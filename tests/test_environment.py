@@ -384,8 +384,8 @@ def test_library_is_tested_by_what_make_test_runs_without_notebooks():
     (command,) = [step["run"] for step in steps(LIBRARY) if "-m pytest" in step.get("run", "")]
     makefile = (ROOT / "Makefile").read_text()
     both = (ROOT / ".ci/run").read_text()
-    assert re.fullmatch(r"python -m pytest -n \d", command)
-    assert len(re.findall(r"-m pytest -n \d$", makefile, re.MULTILINE)) == 1
+    assert re.fullmatch(r"python -m pytest -n \d --dist worksteal", command)
+    assert len(re.findall(r"-m pytest -n \d --dist worksteal$", makefile, re.MULTILINE)) == 1
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
     for folder in settings["ini_options"]["norecursedirs"]:
         assert re.search(rf"-m pytest .*tests/{folder}$", makefile + both, re.MULTILINE)
