@@ -82,10 +82,15 @@ class Comparison:
         return f"{self.work}, {size}: {theirs}, {LIBRARY} {self.ours['value']}"
 
 
+def _idle_rows(record: Record) -> list[Row]:
+    """The rows that were measured on an idle machine, as all of older records were."""
+    return [row for row in record["rows"] if not row.get("busy")]
+
+
 def comparisons(record: Record) -> Iterator[Comparison]:
     """What the library and another both did, in the order of the record."""
     same = ("task", "visible", "hidden", "chains", "steps", "threads")
-    rows = [row for row in record["rows"] if not row.get("busy")]
+    rows = _idle_rows(record)
     ours = {tuple(row[key] for key in same): row for row in rows if row["by"] == LIBRARY}
     for row in rows:
         if row["by"] != LIBRARY:
@@ -178,7 +183,7 @@ def _cost_of_check(records: Sequence[Record]) -> str:
     """A sentence on what `ais` takes beside its steps."""
     steps = []
     for record in records:
-        rows = where(record["rows"], by=LIBRARY)
+        rows = where(_idle_rows(record), by=LIBRARY)
         for check in where(rows, task=CHECK):
             size = {key: check[key] for key in ("visible", "hidden", "chains", "threads")}
             steps += [
