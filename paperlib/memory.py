@@ -9,6 +9,7 @@ import ctypes
 import sys
 from functools import cache
 
+import torch
 from torch import Tensor
 
 from paperlib.validation import blocks
@@ -17,7 +18,9 @@ from paperlib.validation import blocks
 PART_BYTES = 2**24
 # How many numbers each of `small_parts` has, of 8 MiB in float64.
 _SMALL_PART_NUMBERS = 2**20
-# Models with fewer weights leave no gaps that matter.
+# How many numbers of a matrix a product converts at a time, which stay in the processor's cache.
+_NUMBERS_CONVERTED = 2**18
+# Copies of smaller matrices, and the gaps that they leave, do not matter.
 _MANY_NUMBERS = 2**20
 # The number by which `mallopt` knows the size from which arrays are mapped separately.
 _M_MMAP_THRESHOLD = -3
@@ -51,6 +54,47 @@ def small_parts(matrix: Tensor) -> tuple[Tensor, ...]:
     return blocks(matrix, _SMALL_PART_NUMBERS)
 
 
+def is_large(matrix: Tensor) -> bool:
+    """Whether copies of a matrix matter.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_large(torch.zeros(3, 2))
+    False
+    """
+    return matrix.numel() >= _MANY_NUMBERS
+
+
+def product(states: Tensor, matrix: Tensor) -> Tensor:
+    """`states @ matrix` in the type of the states, without a copy of a matrix of another type.
+
+    `states` are [..., n] and `matrix` [n, m], of which a few rows are converted at a time, or a few
+    columns if these are consecutive in memory.
+
+    Examples
+    --------
+    >>> import torch
+    >>> product(torch.ones(2).double(), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([4., 6.], dtype=torch.float64)
+    """
+    if states.dtype == matrix.dtype:
+        return states @ matrix
+    by_rows = matrix.is_contiguous()
+    parts_of_matrix = blocks(matrix if by_rows else matrix.T, _NUMBERS_CONVERTED)
+    room = torch.empty_like(parts_of_matrix[0], dtype=states.dtype)
+    result = states.new_zeros(*states.shape[:-1], matrix.shape[1])
+    # what belongs to each part: units of the states that it multiplies, or of the result
+    slices = (states if by_rows else result).split(len(room), -1)
+    for part, some_units in zip(parts_of_matrix, slices, strict=True):
+        converted = room[: len(part)].copy_(part)
+        if by_rows:
+            result += some_units @ converted
+        else:
+            some_units.copy_(states @ converted.T)
+    return result
+
+
 def give_back_at_once(weights: Tensor) -> None:
     """For a large model: from now on, arrays of 4 MiB or more return to the system once unused.
 
@@ -63,7 +107,7 @@ def give_back_at_once(weights: Tensor) -> None:
     >>> import torch
     >>> give_back_at_once(torch.zeros(3, 2))
     """
-    if weights.numel() >= _MANY_NUMBERS:
+    if is_large(weights):
         _set_threshold()
 
 

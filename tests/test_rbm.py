@@ -16,9 +16,10 @@ from enumeration import (
 )
 from writers import as_mat
 
-from paperlib import numerics
+from paperlib import memory, numerics
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.models import RBM
+from paperlib.models.rbm import in_double
 from paperlib.numerics import seeded_generator
 
 
@@ -44,6 +45,26 @@ def test_softplus_and_its_slope_are_exact():
 def test_the_model_is_its_definition(shape):
     rbm = random_rbm(*shape, seed=3)
     assert_is_its_definition(rbm, *map(all_states, shape), joint_log_table(rbm))
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (1, 1)])
+def test_a_large_model_is_in_double_without_a_copy_of_its_weights(shape, monkeypatch):
+    monkeypatch.setattr(memory, "_MANY_NUMBERS", 0)
+    monkeypatch.setattr(memory, "_NUMBERS_CONVERTED", 10)
+    rbm = random_rbm(*shape, seed=6, dtype=torch.float32)
+    copy = rbm.to(dtype=torch.float64)
+    double = in_double(rbm)
+    assert double.weights.data_ptr() == rbm.weights.data_ptr()
+    visible, hidden = (all_states(units)[None] for units in shape)
+    for name, states in (
+        ("log_unnormalized", visible),
+        ("hidden_probs", visible),
+        ("log_unnormalized_hidden", hidden),
+        ("log_unnormalized_flips", hidden),
+        ("visible_probs", hidden),
+    ):
+        expected = getattr(copy, name)(states)
+        torch.testing.assert_close(getattr(double, name)(states), expected, rtol=1e-14, atol=1e-14)
 
 
 def test_transposed_model_is_the_same_joint_distribution(tiny_rbm):

@@ -76,7 +76,7 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     model = in_double(rbm)
     v = as_tensor("visible_starts", visible_starts)
     require_shape("visible_starts", v, [None, None])
-    v = as_states("visible_starts", v[:_RANDOM_STARTS], model.weights, model.num_visible)
+    v = as_states("visible_starts", v[:_RANDOM_STARTS], model.visible_bias, model.num_visible)
     require_finite("visible_starts", v)
     starts = torch.cat([model._hidden_probs(v), search_points(model)])
     # The bound holds for any means, and single precision finds good ones in half the time.
@@ -161,9 +161,9 @@ def search_points(model: RBM) -> Tensor:
     units = model.num_hidden
     generator = seeded_generator(0, model.device)
     # Random states of every density, from nearly empty to nearly full.
-    density = torch.linspace(0.05, 0.95, _RANDOM_STARTS).to(model.weights)
+    density = torch.linspace(0.05, 0.95, _RANDOM_STARTS).to(model.hidden_bias)
     random_states = bernoulli(density[:, None].expand(-1, units), generator)
-    single_units = torch.eye(min(_RANDOM_STARTS, units), units).to(model.weights)
+    single_units = torch.eye(min(_RANDOM_STARTS, units), units).to(model.hidden_bias)
     all_off = torch.zeros_like(single_units[:1])
     all_on = torch.ones_like(single_units[:1])
     return torch.cat([random_states, single_units, all_off, all_on])
@@ -200,7 +200,7 @@ def _sum_over_best_states(model: RBM, states: Tensor) -> float:
         searched_keys = torch.cat([searched_keys, parent_keys])
         changes = torch.where(parents, -numbers, numbers)
         keys = torch.cat([keys, (parent_keys[:, None] + changes).flatten()])
-        child_masses = model.log_unnormalized_flips(parents.to(model.weights))
+        child_masses = model.log_unnormalized_flips(parents.to(model.hidden_bias))
         log_masses = torch.cat([log_masses, child_masses.flatten()])
     return total
 

@@ -31,7 +31,7 @@ from torch import Tensor
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.memory import small_parts
+from paperlib.memory import is_large, product, small_parts
 from paperlib.models.files import Entry, as_stored, read_named
 from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -41,8 +41,8 @@ from paperlib.validation import ArrayLike, as_bits, as_float_tensor, as_means, p
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
-# Inputs of visible units that are computed at once when hidden units are flipped: 8 MiB in float64.
-_FLIPPED_INPUTS = 2**20
+# Inputs of visible units that are computed at once when hidden units are flipped: 2 MiB in float64.
+_FLIPPED_INPUTS = 2**18
 # Hidden units are flipped in multiples of this number, since torch adds up that many sums together.
 _COLUMNS = 32
 # Floating-point types that each file format can hold.
@@ -141,7 +141,7 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     @plain_torch()
     def _log_unnormalized(self, v: Tensor) -> Tensor:
-        hidden_input = (v @ self.weights).add_(self.hidden_bias)
+        hidden_input = product(v, self.weights).add_(self.hidden_bias)
         return v @ self.visible_bias + softplus(hidden_input).sum(-1)
 
     def hidden_probs(self, v: ArrayLike) -> Tensor:
@@ -149,11 +149,11 @@ class RBM(TwoLayers, UnnormalizedModel):
 
         For means, it is the logistic function of the mean input, as in mean field.
         """
-        return self._hidden_probs(as_means("v", v, self.weights, self.num_visible))
+        return self._hidden_probs(as_means("v", v, self.visible_bias, self.num_visible))
 
     @plain_torch()
     def _hidden_probs(self, v: Tensor) -> Tensor:
-        return (v @ self.weights).add_(self.hidden_bias).sigmoid_()
+        return product(v, self.weights).add_(self.hidden_bias).sigmoid_()
 
     def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
         """ln sum_v exp(-E(v, h)) in nats; binary `h` [..., M] gives [...]."""
@@ -198,8 +198,10 @@ class RBM(TwoLayers, UnnormalizedModel):
         blocks = zip(sums.split(rows), inputs.split(rows), flips.split(rows), strict=True)
         for block_sums, block_inputs, block_flips in blocks:
             for units in slices:
-                changes = block_flips[:, units, None] * self.weights.T[units]
-                block_sums[:, units] = softplus(block_inputs[:, None] + changes).sum(-1)
+                # units last, as in the weights, whose rows are then read from one end to the other
+                changes = block_flips[:, None, units] * self.weights[:, units].to(inputs.dtype)
+                flipped = changes.add_(block_inputs[..., None])
+                block_sums[:, units] = softplus(flipped).sum(1)
         return sums
 
     def transposed(self) -> RBM:
@@ -208,7 +210,7 @@ class RBM(TwoLayers, UnnormalizedModel):
 
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_i = 1 | h), eq. 6; `h` [..., M], binary or means from 0 to 1, gives [..., D]."""
-        return self._visible_probs(as_means("h", h, self.weights, self.num_hidden))
+        return self._visible_probs(as_means("h", h, self.hidden_bias, self.num_hidden))
 
     def _visible_probs(self, h: Tensor) -> Tensor:
         return self._visible_inputs(h).sigmoid_()
@@ -228,15 +230,15 @@ class RBM(TwoLayers, UnnormalizedModel):
         return bernoulli(self._visible_probs(h), generator)
 
     def _visible(self, v: object) -> Tensor:
-        return as_bits("v", v, self.weights, self.num_visible)
+        return as_bits("v", v, self.visible_bias, self.num_visible)
 
     def _hidden(self, h: object) -> Tensor:
-        return as_bits("h", h, self.weights, self.num_hidden)
+        return as_bits("h", h, self.hidden_bias, self.num_hidden)
 
     @plain_torch()
     def _visible_inputs(self, h: Tensor) -> Tensor:
         """b + W h, [..., D]."""
-        return (h @ self.weights.T).add_(self.visible_bias)
+        return product(h, self.weights.T).add_(self.visible_bias)
 
     def save(
         self,
@@ -309,16 +311,19 @@ class RBM(TwoLayers, UnnormalizedModel):
 def in_double(rbm: RBM) -> RBM:
     """`rbm` in float64, for computations that change nothing.
 
-    An RBM that is in float64 already is returned itself; of another, a single copy is made.
+    An RBM that is in float64 already is returned itself. The weights of a large one stay in their
+    type, and products copy a few at a time.
     """
     if rbm.dtype == torch.float64:
         return rbm
-    # `to` copies twice: into the other type, and where the new model takes its parameters.
     if type(rbm) is not RBM:
         return rbm.to(dtype=torch.float64)
+    # Its constructor would give all parameters the type of the weights, and copy them once more.
     double = RBM.__new__(RBM)
-    for name, tensor in rbm.tensors().items():
-        setattr(double, name, tensor.double())
+    weights = rbm.weights.detach()
+    double.weights = weights if is_large(weights) else weights.double()
+    double.visible_bias = rbm.visible_bias.detach().double()
+    double.hidden_bias = rbm.hidden_bias.detach().double()
     return double
 
 

@@ -194,7 +194,7 @@ def evaluate(
 
     Notes
     -----
-    Memory is needed for the images, for about five copies of the model in float32, for the states
+    Memory is needed for the images, for about three copies of the model in float32, for the states
     of the chains, for parts of 16 MiB, and 16 bytes each for every image and for every chain-step
     of parallel tempering, of which there are at most 24 million. A million memory-mapped images of
     784 bytes take less than 2 GiB in total. A run that needs more than half of what is free says so

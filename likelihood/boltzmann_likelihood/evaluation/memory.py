@@ -1,9 +1,9 @@
 """How much memory an evaluation needs, and a warning where that is more than half of what is free.
 
 The estimate adds up what an evaluation holds and makes: the parameters as they were read, the
-weights prepared for products in both directions, one copy of them in float64 for the proven bound
-and the search for modes, the images, the states of the chains, and the parts in which large
-matrices are worked on. It is for a run on the CPU, and says nothing about a GPU's memory.
+weights prepared for products in both directions, the images, the states of the chains, and the
+parts in which large matrices are worked on. It is for a run on the CPU, and says nothing about a
+GPU's memory.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from paperlib.models.unnormalized_model import UnnormalizedModel
 
 #: What `needed_bytes` adds up, in words, for whoever has too little.
 TERMS = (
-    "its images and 16 bytes for each of them, about five copies of the model in float32, the "
+    "its images and 16 bytes for each of them, about three copies of the model in float32, the "
     "states of its chains, and 16 bytes for each chain-step of parallel tempering"
 )
 # Python, torch, numba and what it has compiled.
-_PROGRAM = 350 * 2**20
-# For each weight: prepared in both directions, and once in float64.
-_WEIGHT_BYTES = 8 + 8
+_PROGRAM = 425 * 2**20
+# For each weight, prepared in both directions.
+_WEIGHT_BYTES = 8
 # Chains that walk together, and what each unit of theirs takes.
 _CHAINS = 100
 _UNIT_BYTES = 24
@@ -54,7 +54,7 @@ def needed_bytes(model: UnnormalizedModel, rows: Tensor, effort: Effort | None =
     >>> rbm = RBM(torch.zeros(784, 500), torch.zeros(784), torch.zeros(500))
     >>> images = torch.zeros(10_000, 784, dtype=torch.uint8)
     >>> print(f"{needed_bytes(rbm, images, Effort(1_000, 50_000)) / 2**20:.0f} MiB")
-    379 MiB
+    451 MiB
     """
     parameters = sum(tensor.numel() for tensor in model.tensors().values())
     size = next(iter(model.tensors().values())).element_size()

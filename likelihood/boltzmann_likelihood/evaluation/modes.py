@@ -310,7 +310,7 @@ class ModeSearch:
 
     def _hidden_means(self, v: Tensor) -> Tensor:
         """The hidden means from which the search near visible states [n, D] begins, [n, M]."""
-        size = self._model.weights.element_size() * self._model.num_visible
+        size = self._model.visible_bias.element_size() * self._model.num_visible
         return torch.cat([self._model.hidden_probs(part.double()) for part in parts(v, size)])
 
     def _optima(self, hidden_means: Tensor) -> tuple[_Modes, Tensor]:
