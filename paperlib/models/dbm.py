@@ -303,7 +303,9 @@ class DBM(UnnormalizedModel):
     def proposal(self, rows: Tensor) -> Proposal:
         """Independent units of h2 with the means of mean field, for binary rows [N, D]."""
         v = rows.to(self.device, self.dtype)
-        return _MeanFieldProposal(self, v, self.mean_field(v).logits_2)
+        # Where many draws of a row are wanted, it is repeated, and mean field need not be.
+        different, number = v.unique_consecutive(return_inverse=True, dim=0)
+        return _MeanFieldProposal(self, v, self.mean_field(different).logits_2[number])
 
     def annealed_units(self, rows: Tensor, generator: torch.Generator) -> Tensor:
         """Binary rows [N, D] with the means of h2 by mean field."""
