@@ -27,6 +27,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in LONGEST)
 
 
+def pytest_sessionstart(session):
+    """Compile the library before the parallel processes start, which would each compile it."""
+    if session.config.getoption("numprocesses", None):
+        capability.agrees()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread():
     # The suite runs in parallel processes; threads within each, or within those that tests start,

@@ -470,12 +470,13 @@ def test_test_images_from_the_training_set_are_said():
 def test_a_time_below_that_of_the_shortest_run_is_said_before_it_begins(
     monkeypatch, command, line, needed
 ):
-    """On this clock a step of AIS and RAISE takes ten seconds, and tempering nearly nothing."""
+    """On this clock a step of AIS and RAISE takes ten seconds, and tempering nothing."""
 
     def stop(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: 10.0)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 10**6)
     monkeypatch.setattr(AnnealingRuns, "_run", stop)
     for minutes, short in (("1", True), ("30", False)):
         code, _, message = command(*line.split(), "--minutes", minutes)

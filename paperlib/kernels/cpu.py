@@ -260,6 +260,9 @@ def softplus_increment(
     for i in range(rows):
         lower = lowers[i if lowers.size > 1 else 0]
         step = steps[i if steps.size > 1 else 0]
+        if step == 0:  # of a chain that has no partner
+            out[i] = 0.0
+            continue
         linear = 0.0
         curved = 0.0
         for begin in range(0, columns, _FACTORS_PER_LOGARITHM):

@@ -108,11 +108,13 @@ class Record:
         Both are [T - first, R, N - 1].
         """
         ratios = self.log_ratios[first:]
-        links = torch.arange(ratios.shape[3] - 1)
-        # Advanced indices first: [links, T, R].
-        lower = ratios[:, links % 2, :, links].permute(1, 2, 0)
-        upper = -ratios[:, links % 2, :, links + 1].permute(1, 2, 0)
-        return lower.contiguous(), upper.contiguous()
+        num_steps, _, num_replicas, count = ratios.shape
+        lower = ratios.new_empty(num_steps, num_replicas, count - 1)
+        upper = torch.empty_like(lower)
+        for parity in (0, 1):
+            lower[..., parity::2] = ratios[:, parity, :, parity:-1:2]
+            upper[..., parity::2] = ratios[:, parity, :, parity + 1 :: 2]
+        return lower, upper.neg_()
 
     def rejection_rates(self) -> Tensor:
         """The probability that a swap is rejected, averaged over all attempts; float64 [N - 1]."""

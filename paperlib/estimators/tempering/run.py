@@ -186,7 +186,8 @@ class TemperingRun:
         # The last digits of sums depend on how many threads share them.
         with one_thread():
             for name, rows in self._joined(recordings).items():
-                self._series[name] = torch.cat([self._series.get(name, rows[:0]), rows])
+                earlier = self._series.get(name)
+                self._series[name] = rows if earlier is None else torch.cat([earlier, rows])
             if self._done == self._steps and not self.in_main_round:
                 self._begin(self._number + 1, self._next_replicas())
         if self._checkpoint.path is not None:
