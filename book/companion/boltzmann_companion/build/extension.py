@@ -7,19 +7,26 @@ index (`glossary`), make the tables of when a record was made (`status`), and le
 (`repository`).
 
 Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for this, so
-the builder is replaced by one that feeds the index less.
+the builder is replaced by one that feeds the index less. Its domain of references by number is
+replaced by one that reads each page once.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from functools import cache, cached_property
 from typing import Any
+from unittest.mock import patch
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.builders import Builder
 from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.domains.std import StandardDomain
+from sphinx.environment import BuildEnvironment
 
 from boltzmann_companion.build import chapter_pages, glossary, repository
 from boltzmann_companion.build.status import StatusTable
@@ -158,6 +165,28 @@ def cite(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(_CITED, r"{cite:t}`\1`", source[0])
 
 
+class ReferencesByNumber(StandardDomain):
+    """Sphinx's own domain, which would read a page again for each reference to a table on it."""
+
+    @cached_property
+    def _read_once(self) -> Callable[[str], nodes.document]:
+        return cache(self.env.get_doctree)
+
+    def resolve_xref(
+        self,
+        env: BuildEnvironment,
+        fromdocname: str,
+        builder: Builder,
+        typ: str,
+        target: str,
+        node: addnodes.pending_xref,
+        contnode: nodes.Element,
+    ) -> nodes.Element | None:
+        """The link that takes the place of a reference, as for `StandardDomain`."""
+        with patch.object(env, "get_doctree", self._read_once):
+            return super().resolve_xref(env, fromdocname, builder, typ, target, node, contnode)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx calls this when it loads the extension.
 
@@ -167,6 +196,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         The running build.
     """
     app.add_builder(ProseFirstBuilder, override=True)
+    app.add_domain(ReferencesByNumber, override=True)
     app.connect("doctree-resolved", mark_columns)
     app.connect("source-read", cite)
     app.add_config_value("paperlib_executed", os.environ.get(EXECUTED, ""), "env", str)
