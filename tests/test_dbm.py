@@ -86,6 +86,22 @@ def test_mean_field_says_what_has_not_converged():
     assert f"not converged for {missing} of 16 cases" in field.warnings[0]
 
 
+def test_rows_that_are_repeated_have_one_mean_field(monkeypatch):
+    dbm = random_dbm(4, 3, 3, 4)
+    rows = all_states(4)[[5, 5, 5, 9, 5]]
+    every = dbm.mean_field(rows).logits_2
+    counts = []
+    mean_field = type(dbm).mean_field
+
+    def counted(model, v):
+        counts.append(len(v))
+        return mean_field(model, v)
+
+    monkeypatch.setattr(type(dbm), "mean_field", counted)
+    torch.testing.assert_close(dbm.proposal(rows).logits(0, []), every, rtol=1e-12, atol=1e-12)
+    assert counts == [3]
+
+
 def test_importance_sampling_of_the_posterior():
     truth = negative_energies(DBM_).logsumexp((1, 2))
     count = 200_000

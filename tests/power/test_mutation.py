@@ -249,7 +249,7 @@ GROUPS = {
         ),
         mutant(
             "the upper beta's log-ratios with the lower one's sign",
-            "estimators/tempering/replicas.py: upper = «-→»ratios[:, links % 2, :, links + 1]",
+            "estimators/tempering/replicas.py: return lower, upper«.neg_()→»",
             f"{TEMPERING}recorded_ratios_are_those_of_neighbouring_temperatures",
         ),
         mutant(
