@@ -134,6 +134,13 @@ def test_own_data_folder_comes_first(small_mnist, monkeypatch, tmp_path, layout,
     assert load_mnist("http://127.0.0.1:9").train.shape == (6, 784)
 
 
+def test_a_relative_folder_is_named_by_where_it_leads(small_mnist, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PAPERLIB_DATA", "own")
+    with pytest.raises(InputError, match=f"in one of {tmp_path / 'own' / 'mnist'}, "):
+        load_mnist("http://127.0.0.1:9")
+
+
 @pytest.mark.parametrize("damage", ["truncated gzip", "wrong contents"])
 def test_damaged_file_in_own_folder_is_named(small_mnist, monkeypatch, tmp_path, damage):
     name = "train-images-idx3-ubyte"

@@ -77,10 +77,12 @@ def cache_folder() -> Path:
 def data_folders(name: str) -> list[Path]:
     """Where the files of a data set are looked for: `$PAPERLIB_DATA` first, then the cache."""
     cache = cache_folder() / name
-    folder = os.environ.get("PAPERLIB_DATA")
-    if not folder:
+    given = os.environ.get("PAPERLIB_DATA")
+    if not given:
         return [cache]
-    return [Path(folder) / name, Path(folder), cache]
+    # in messages, a relative path would not say that chapters run in their own folder
+    folder = Path(given).absolute()
+    return [folder / name, folder, cache]
 
 
 def require_contents(
