@@ -205,8 +205,8 @@ def test_a_step_is_compared_with_its_products_with_ais_and_with_more_threads():
     # the same work with other numbers of steps belongs to the other table
     rows.append(row("AIS", 500, speed.LIBRARY, [7.0], 100, 11))
     rows.append(row("bound", 500, speed.LIBRARY, [7.0], 100))
-    record = {"rows": rows, "provenance": {"machine": "one"}}
-    table = speed.step_table(record)
+    record = {"rows": rows, "provenance": {"machine": "one", "utc": "2026"}}
+    table = speed.step_table([record])
     assert table.rows == [
         ["784 × 500", "AIS, 100 chains", "4,000", "0.500", "0.500", "–", "1.60", "1.20"],
         ["784 × 500", "AIS, 2,000 chains", "3,000", "1.00", "1.00", "–", "1.60", "1.20"],

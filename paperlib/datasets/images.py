@@ -77,11 +77,10 @@ def cache_folder() -> Path:
 def data_folders(name: str) -> list[Path]:
     """Where the files of a data set are looked for: `$PAPERLIB_DATA` first, then the cache."""
     cache = cache_folder() / name
-    given = os.environ.get("PAPERLIB_DATA")
-    if not given:
+    if not os.environ.get("PAPERLIB_DATA"):
         return [cache]
     # in messages, a relative path would not say that chapters run in their own folder
-    folder = Path(given).absolute()
+    folder = Path(os.environ["PAPERLIB_DATA"]).absolute()
     return [folder / name, folder, cache]
 
 

@@ -132,12 +132,16 @@ def speed_table(records: Sequence[Record]) -> Table:
     return Table(["task", "by", *machines, "same answer"], rows, _cost_of_check(records))
 
 
-def step_table(record: Record) -> Table:
+def step_table(records: Sequence[Record]) -> Table:
     """What a step of one chain costs, and what all cores gain over one thread.
 
     The gain is measured on an idle machine, and beside a busy loop on each core. All ratios are of
-    medians.
+    medians. Of the records that have such rows, the table is of the last one.
     """
+    record = max(
+        (record for record in records if len(_idle_rows(record)) < len(record["rows"])),
+        key=lambda record: record["provenance"]["utc"],
+    )
     all_rows = record["rows"]
     many = max(row["threads"] for row in all_rows)
     table = []
