@@ -1,5 +1,6 @@
 """Shared fixtures: tiny models that can be enumerated, and the command as a user types it."""
 
+import gc
 import os
 import shlex
 import sys
@@ -25,6 +26,11 @@ def pytest_collection_modifyitems(items):
     the other processes.
     """
     items.sort(key=lambda item: item.path.stem not in LONGEST)
+
+
+def pytest_collection_finish(session):
+    """Nothing that is there by now is garbage; to look through all of it takes long."""
+    gc.freeze()
 
 
 def pytest_sessionstart(session):

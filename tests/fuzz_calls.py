@@ -300,6 +300,7 @@ def main():
     faulthandler.enable()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    torch.set_printoptions(threshold=10, edgeitems=1)  # each call is written down
     log = os.path.abspath(sys.argv[1])
     os.chdir(tempfile.mkdtemp())
     session = Session(log)

@@ -5,6 +5,7 @@ Autocast, default devices, gradients, shared tensors, git, signals and caches.
 
 import copy
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -321,10 +322,11 @@ def _heed_signals():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-@pytest.mark.parametrize("left", [b"", b"\x80\x04garbage"])
-def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_path):
-    # One function stands for all, since to compile all of them twice takes half a minute.
+def agrees_with_cache(folder):
+    """What a process prints that takes its compiled functions from this folder.
+
+    One function stands for all, since to compile all of them takes ten seconds.
+    """
     code = """if True:
         import torch
         from paperlib.kernels import comparison, draw_units
@@ -333,20 +335,31 @@ def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_pa
         comparison.short_walk = lambda: [draw_units(halves, torch.Generator())]
         print(agrees())
     """
-    run = partial(
-        subprocess.run,
+    return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True,
         text=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder)},
         check=False,
-    )
-    assert run().stdout == "True\n"
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cache")
+    assert agrees_with_cache(folder) == "True\n"
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("left", [b"", b"\x80\x04garbage"])
+def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, cache, tmp_path):
+    shutil.copytree(cache, tmp_path, dirs_exist_ok=True)
     damaged = list(tmp_path.rglob(f"*{suffix}"))
     assert damaged
     for file in damaged:
         file.write_bytes(left)
-    assert run().stdout == "True\n"
+    assert agrees_with_cache(tmp_path) == "True\n"
     assert any(file.read_bytes() != left for file in tmp_path.rglob(f"*{suffix}"))
 
 

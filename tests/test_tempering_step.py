@@ -3,7 +3,7 @@
 The same bits as the three calls of a path, one after the other.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 import pytest
@@ -320,4 +320,15 @@ def test_states_of_other_chains_are_refused():
     betas = torch.tensor([0.0, 0.5, 1.0])
     walk = Replicas(path, betas, 2, path.sample_start(5, generator))
     with pytest.raises(InputError, match=r"expected inputs of shape \[6, 3\], got \[5, 3\]"):
+        walk.step(generator)
+
+
+def test_states_of_another_type_are_refused():
+    """Compiled functions would be compiled anew for it, and go on in it."""
+    path = path_of((7, 3))
+    generator = seeded_generator(1)
+    state = path.sample_start(6, generator)
+    state = replace(state, hidden_input=state.hidden_input.double())
+    walk = Replicas(path, torch.tensor([0.0, 0.5, 1.0]), 2, state)
+    with pytest.raises(InputError, match=r"expected inputs in torch.float32, got torch.float64"):
         walk.step(generator)

@@ -604,8 +604,10 @@ def temper(
             chains,
         )
         _swap_all(chains, ladder, uniform[t], ratios[t])
-        ends[t, :, 0] = ladder.chain_at[:, 0] + ladder.place.start
-        ends[t, :, 1] = ladder.chain_at[:, -1] + ladder.place.start
+        # one by one: to assign a slice brings the text of an error, a second of compilation
+        for replica in range(len(ladder.chain_at)):
+            ends[t, replica, 0] = ladder.chain_at[replica, 0] + ladder.place.start
+            ends[t, replica, 1] = ladder.chain_at[replica, -1] + ladder.place.start
 
 
 # The reference has plain numbers and loops, which numba compiles as they are.

@@ -321,6 +321,10 @@ class BipartiteSampler:
             raise InputError(
                 f"state: expected inputs of shape [{rows}, {self._num_hidden}], got {shape}"
             )
+        if hidden_input.dtype != self._weights.dtype:
+            raise InputError(
+                f"state: expected inputs in {self._weights.dtype}, got {hidden_input.dtype}"
+            )
 
     def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:
         """A group's `log_sums` at beta = 1 with exact weights, minus those with rounded ones."""
