@@ -49,6 +49,8 @@ def kernel(tmp_path_factory):
 
         try:
             client.wait_for_ready(timeout=PATIENCE)
+            # %reset would look through all that a chapter imports for garbage, every time
+            execute("import gc, boltzmann_companion.chapter, matplotlib.pyplot; gc.freeze()")
             yield execute
         finally:
             client.stop_channels()
