@@ -820,6 +820,9 @@ def estimators(stored: Stored) -> Numbers:
         if row["estimator"] == "certified bound" and row["model"].endswith(("-20", "-25"))
     ]
     yield "bound-nearest", "nats", max(bound), "the certified bound on small models, at most"
+    certified = stored.rows("estimator-study", estimator="certified bound", budget=100_000)
+    within = sum(row["median_error"] <= 1 for row in certified)
+    yield "bound-within-a-nat", "count", within, "models with the certified bound within a nat"
     models = {row["model"] for row in study}
     sampled = stored.rows("estimator-study", estimator="importance sampling")
     near = {row["model"] for row in sampled if row["median_error"] <= 1}
@@ -971,9 +974,6 @@ def orders(stored: Stored) -> Numbers:
     yield "budgets-better", "count", sum(better), "budgets with the smaller error by tempering"
     slower = stored.column("tempering-seconds", "ratio_interval", estimator="SMC").values()
     yield "SMC-slower", "count", sum(low > 1 for low, _ in slower), "models on which SMC is slower"
-    flow = stored.row("blank-page-flow")
-    digit = stored.row("sm2008-figure-2", model="training images")["pixels_on"]
-    yield "second-mode-pixels", "times", flow["rest_pixels"] / digit, "its pixels on over a digit's"
 
 
 def training_orders(stored: Stored) -> Numbers:
