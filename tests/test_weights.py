@@ -163,13 +163,26 @@ def test_baselines_of_weighted_rows():
         assert_same_baselines(weighted, repeated)
 
 
-@pytest.mark.parametrize("different", [5, 20])
-@pytest.mark.parametrize("copies", [2, 50])
-def test_copies_are_one_case(different, copies):
+@pytest.mark.parametrize(
+    ("width", "different", "copies"),
+    [
+        (60, 5, 2),
+        (60, 20, 2),
+        (60, 5, 50),
+        (60, 20, 50),
+        # where two different images might agree by chance, but not so many
+        (20, 20, 50),
+        (20, 5, 100),
+        (24, 20, 50),
+        (30, 3, 200),
+        (50, 2, 400),
+    ],
+)
+def test_copies_are_one_case(width, different, copies):
     """The interval for other images is that of the different images; the average stays."""
     generator = seeded_generator(different)
-    model = random_rbm(60, 4, 1)
-    images = torch.randint(0, 2, (different, 60), generator=generator)
+    model = random_rbm(width, 4, 1)
+    images = torch.randint(0, 2, (different, width), generator=generator)
     once = evaluate(model, images).average
     evaluation = evaluate(model, images.repeat(copies, 1))
     assert evaluation.average.mean == pytest.approx(once.mean)
@@ -177,6 +190,13 @@ def test_copies_are_one_case(different, copies):
     assert evaluation.average.highest == pytest.approx(once.highest)
     assert evaluation.average.doubt == once.doubt
     assert f"{different} are different" in " ".join(evaluation.remarks)
+
+
+@pytest.mark.parametrize("width", [2, 784])
+def test_one_image_says_nothing_about_others(width):
+    evaluation = evaluate(random_rbm(width, 4, 1), torch.ones(400, width))
+    assert evaluation.cases.tolist() == [0] * 400
+    assert evaluation.average.doubt.startswith("one image is too few")
 
 
 @pytest.mark.parametrize("heavy", [1.0, 4.0])

@@ -424,16 +424,15 @@ def training(
     numbers = None if updates is None else _whole_numbers("updates", updates)
     files = job.read_checkpoints(models, numbers, at_most)
     _print_origin("First model", next(iter(files.models)), files)
-    left_out = list(files.left_out)
     result = evaluate_training(
         list(files.models.values()),
         files.images,
         names=list(files.models),
-        left_out=left_out.append,
+        left_out=lambda _: None,  # the report has it
         **_options(job, files),
     )
     # Those that could not be read, and those that could not be evaluated.
-    result = replace(result, left_out=tuple(left_out))
+    result = replace(result, left_out=(*files.left_out, *result.left_out))
     _print_result(describe_training(result))
     record = training_as_dict(result)
     options = {

@@ -5,7 +5,7 @@ stored. Averages are weighted, and standard errors use the sum of the weights as
 Whole-number weights are therefore equivalent to repeated rows.
 
 Rows that are copies of one image, which would not agree by chance
-(`boltzmann_likelihood.evaluation.baselines.copies_among`), are one case: their deviations from the
+(`boltzmann_likelihood.evaluation.baselines.EqualImages`), are one case: their deviations from the
 average add up before they are squared. Such a case counts as often as its heaviest row.
 
 An interval for other images needs enough of them, and none that decides alone. How often such
@@ -118,7 +118,8 @@ class Spread:
         """Why nothing is said of other images; empty if something is."""
         count = math.floor(self.independent + 1e-9)
         if count < FEWEST:
-            return f"{count:,} images are too few for that, {FEWEST} are needed"
+            images = "one image is" if count == 1 else f"{count:,} images are"
+            return f"{images} too few for that, {FEWEST} are needed"
         if self.largest_share > _LARGEST_SHARE:
             return f"one image makes up {self.largest_share:.0%} of the spread of all"
         return ""

@@ -19,6 +19,7 @@ from torch import Tensor
 from boltzmann_likelihood.evaluation.averages import ImageAverage, total_weight
 from paperlib.datasets import base_rate_bias
 from paperlib.datasets.binarization import pixel_means
+from paperlib.numerics import log_mean_exp
 from paperlib.validation import blocks
 
 _BY_CHANCE = 0.01
@@ -85,20 +86,52 @@ class Baselines:
 NO_BASELINES = Baselines(math.nan, math.nan, "")
 
 
-def copies_among(test: Tensor) -> Tensor | None:
-    """For each test row [N, D] the index of its image among the different ones; None if no copies.
+@dataclass(frozen=True)
+class EqualImages:
+    """Test images of which some are equal, by copying or by chance.
 
-    None as well where small images would often agree by chance, if pixels were independent: copies
-    cannot then be told from draws that happen to be equal.
+    Attributes
+    ----------
+    index : Tensor, shape [N]
+        For each image its number among the different ones.
+    log_pairs : float
+        ln of the number of pairs of images.
+    log_equal : float
+        ln of the number of pairs that are equal.
+    log_by_chance : float
+        ln of the number expected if pixels were independent.
     """
+
+    index: Tensor
+    log_pairs: float
+    log_equal: float
+    log_by_chance: float
+
+    def copies(self, log_prob: Tensor) -> Tensor | None:
+        """The index if equal images are copies of each other; None if they may be by chance.
+
+        So they may be where even independent pixels would make some pairs equal, and at least a
+        hundredth of those that are, or the model would, under which the images have `log_prob` [N].
+        One image alone says nothing about others, however small it is.
+        """
+        by_model = self.log_pairs + log_mean_exp(log_prob.clamp(max=0)).item()
+        expected = max(self.log_by_chance, by_model)
+        rare = math.log(_BY_CHANCE)
+        if self.index.any() and self.log_by_chance > rare and expected > rare + self.log_equal:
+            return None
+        return self.index
+
+
+def equal_images(test: Tensor) -> EqualImages | None:
+    """The images among test rows [N, D] that are equal; None if all are different."""
+    _, index, counts = np.unique(_hashes(test), return_inverse=True, return_counts=True)
+    equal = (counts * (counts - 1)).sum()
+    if not equal:
+        return None
     log_pairs = math.log(len(test) * (len(test) - 1) / 2)
     log_agree = _off_and_on(pixel_means(test)).square().sum(-1).log().sum().item()
-    if log_agree + log_pairs > math.log(_BY_CHANCE):
-        return None
-    different, cases = np.unique(_hashes(test), return_inverse=True)
-    if len(different) == len(test):
-        return None
-    return torch.from_numpy(cases.reshape(-1)).long()
+    index = torch.from_numpy(index.reshape(-1)).long()
+    return EqualImages(index, log_pairs, math.log(equal / 2), log_pairs + log_agree)
 
 
 def baselines_of(

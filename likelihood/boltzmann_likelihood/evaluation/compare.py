@@ -195,7 +195,7 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
         log_ratio,
         log_z_ratio,
         a.weights,
-        cases=a.cases,
+        cases=a.cases if b.cases is not None else None,  # one model may explain equal images
         too_high=rounding + b.unnormalized.missing,
         too_low=rounding + a.unnormalized.missing,
     )

@@ -55,8 +55,9 @@ from boltzmann_likelihood.evaluation.averages import (
 )
 from boltzmann_likelihood.evaluation.baselines import (
     NO_BASELINES,
+    EqualImages,
     baselines_of,
-    copies_among,
+    equal_images,
     start_warnings,
 )
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
@@ -285,8 +286,8 @@ class Target:
         What the result says of the files.
     has_images : bool
         Whether there are test images.
-    cases : Tensor or None, shape [N]
-        For each image the index of its case, which copies share; None if there are no copies.
+    equal_images : EqualImages or None
+        The images that are equal; None if all are different.
     """
 
     whole: UnnormalizedModel
@@ -299,12 +300,16 @@ class Target:
     uniform_start: bool
     inputs: Inputs
     has_images: bool = True
-    cases: Tensor | None = None
+    equal_images: EqualImages | None = None
 
     @property
     def estimated(self) -> bool:
         """Whether ln p*(v) is itself an estimate."""
         return not self.model.is_exact(len(self.rows))
+
+    def cases(self, log_prob: Tensor) -> Tensor | None:
+        """For each image with this ln p(v), [N], the case that copies share; None without any."""
+        return None if self.equal_images is None else self.equal_images.copies(log_prob)
 
 
 def target_of(
@@ -362,7 +367,7 @@ def target_of(
         uniform_start=uniform_start,
         inputs=inputs,
         has_images=has_images,
-        cases=copies_among(rows) if has_images else None,
+        equal_images=equal_images(rows) if has_images else None,
     )
 
 
@@ -380,14 +385,16 @@ def enumerate_target(target: Target) -> Evaluation:
             unnormalized = LogUnnormalized(double.exact_log_unnormalized(target.rows))
     rounding = target.model.largest_rounding
     average = NO_AVERAGE
+    cases = None
     mean = math.nan
     if target.has_images:
         log_p = unnormalized.values
+        cases = target.cases(log_p - log_z)
         average = average_of(
             log_p,
             Uncertain(log_z),
             target.weights,
-            cases=target.cases,
+            cases=cases,
             too_high=rounding,
             too_low=rounding,
         )
@@ -398,6 +405,7 @@ def enumerate_target(target: Target) -> Evaluation:
         target,
         average,
         unnormalized,
+        cases,
         dtype=torch.float64,
         rounding=rounding,
         exact=ExactResult(log_z, mean, average.image_std_error),
@@ -535,10 +543,12 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
         unnormalized = _NOTHING_UNNORMALIZED
     finished = runs.run_up_to(effort.num_steps, tempering_steps, progress)
     average = NO_AVERAGE
+    cases: Tensor | None = None
     annealing_warnings: tuple[str, ...] = ()
     image_warnings: tuple[str, ...] = ()
     if target.has_images:
-        average = _average(target, finished, unnormalized)
+        cases = target.cases(unnormalized.values - finished.known_log_z.value)
+        average = _average(target, finished, unnormalized, cases)
         annealing_warnings = find_annealing_warnings(finished, target.estimated)
         if target.train is not None:
             image_warnings = start_warnings(target.train, target.rows, target.weights)
@@ -556,6 +566,7 @@ def estimate(start: Start, effort: Effort, progress: bool | None = None) -> Eval
         target,
         average,
         unnormalized,
+        cases,
         remarks,
         dtype=target.dtype,
         rounding=start.rounding + target.model.largest_rounding,
@@ -590,7 +601,12 @@ def _error_of_draws(draws: Tensor, weights: Tensor | None) -> float:
     return math.sqrt((weights.square() @ variances).item()) / weights.sum().item()
 
 
-def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormalized) -> ImageAverage:
+def _average(
+    target: Target,
+    finished: FinishedRuns,
+    unnormalized: LogUnnormalized,
+    cases: Tensor | None,
+) -> ImageAverage:
     """The average test log-probability."""
     log_z = finished.known_log_z + unnormalized.error
     # In float64, all numbers may be so far off. In float32 this is far below their errors.
@@ -599,7 +615,7 @@ def _average(target: Target, finished: FinishedRuns, unnormalized: LogUnnormaliz
         unnormalized.values,
         log_z,
         target.weights,
-        cases=target.cases,
+        cases=cases,
         too_high=rounding,
         too_low=rounding + unnormalized.missing,
     )
@@ -625,6 +641,7 @@ def _assemble(
     target: Target,
     average: ImageAverage,
     unnormalized: LogUnnormalized,
+    cases: Tensor | None,
     remarks: tuple[str, ...] = (),
     **results: Any,
 ) -> Evaluation:
@@ -637,8 +654,8 @@ def _assemble(
         baselines = baselines_of(target.rows, target.train, target.weights)
         behind = baselines.remarks_on(average)
         known_images = baselines.images_in_training(target.rows, target.train)
-    if target.cases is not None:
-        different = int(target.cases.max()) + 1
+    if cases is not None:
+        different = int(cases.max()) + 1
         copies = (
             f"Of the {len(target.rows):,} test images {different:,} are different. Copies are one "
             "case, so that an interval for other images rests on the different ones."
@@ -657,7 +674,7 @@ def _assemble(
         worse_than_baseline=bool(behind),
         known_images=known_images,
         weights=target.weights,
-        cases=target.cases,
+        cases=cases,
         unnormalized=unnormalized,
         inputs=target.inputs,
         **results,

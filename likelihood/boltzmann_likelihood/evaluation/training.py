@@ -184,11 +184,12 @@ class TrainingLikelihood(Printed):
     @property
     def verdict(self) -> str:
         """Where the model was best, and whether its neighbours can be told from it, in words."""
-        parts = [f"{self.checkpoints[self.best].name} is best"]
+        evaluated = " of those evaluated" if self.left_out else ""
+        parts = [f"{self.checkpoints[self.best].name} is best{evaluated}"]
         neighbours = ((self.best - 1, "before", "first"), (self.best + 1, "after", "last"))
         for number, where, end in neighbours:
             if not 0 <= number < len(self.checkpoints):
-                parts.append(f"it is the {end}")
+                parts.append(f"it is the {end}{evaluated}")
                 continue
             other = self.checkpoints[number]
             low, high = other.behind_best.interval
@@ -301,6 +302,11 @@ def evaluate_training(
         if not checkpoints.evaluations:
             raise
         interrupted = True
+        problems += [
+            f"{labels[number]} is left out: the run was interrupted before it was evaluated"
+            for number in targets
+            if number not in checkpoints.evaluations
+        ]
     evaluations = checkpoints.evaluations
     best = max(
         evaluations,
