@@ -72,9 +72,10 @@ def as_tensor(name: str, value: object) -> Tensor:
             # torch takes neither read-only arrays nor arrays that run backwards.
             tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))
         except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(
-                f"{name}: expected an array of numbers, got {type(value).__name__}"
-            ) from error
+            kind = type(value).__name__
+            if isinstance(value, np.ndarray):
+                kind += f" of type {value.dtype}"
+            raise InputError(f"{name}: expected an array of numbers, got {kind}") from error
     if tensor.is_complex():
         raise InputError(f"{name}: expected real numbers, got {tensor.dtype}")
     if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):
@@ -212,7 +213,8 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
         for length, required in zip(tensor.shape, shape, strict=True)
     )
     if not matches:
-        raise InputError(f"{name}: expected shape {expected}, got {list(tensor.shape)}")
+        empty = ", which is empty" if 0 in tensor.shape else ""
+        raise InputError(f"{name}: expected shape {expected}, got {list(tensor.shape)}{empty}")
 
 
 def parameter(
@@ -277,9 +279,11 @@ def require_binary(name: str, tensor: Tensor) -> None:
             example = wrong[0].item()
         count += len(wrong)
     if count:
+        shown = f"{example:g}"
+        shown = repr(example) if shown in ("0", "1") else shown
         raise InputError(
             f"{name}: expected only 0 and 1, got {count} other values of {tensor.numel()}, "
-            f"for example {example:g} "
+            f"for example {shown} "
             "(paperlib.datasets.binarize turns intensities into binary data)"
         )
 

@@ -93,6 +93,7 @@ WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
 SHARDS = partial(estimators.ais_run, PATH, [0, 1], seed=1)
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
+OBJECTS = np.zeros((4, 5), object)
 COMPARE = partial(evaluation.compare, RBM_5_4, RBM_5_4, V)
 AUDIT = partial(evaluation.audit, RBM_5_4, V)
 ALONG = partial(evaluation.evaluate_training, [RBM_5_4], V, progress=False)
@@ -584,6 +585,15 @@ CASES = [
             ("tempering_steps: together with steps", {"tempering_steps": 9_000}),
         )
     ),
+    *(
+        ("model: an RBM, DBM or DBN, or what read_model returns", evaluation.evaluate, model, V)
+        for model in ("m.npz", dict(RBM_5_4.tensors()), tuple(RBM_5_4.tensors().values()))
+    ),
+    ("first: an RBM, DBM or DBN", evaluation.compare, "a.npz", RBM_5_4, V),
+    ("second: an RBM, DBM or DBN", evaluation.compare, RBM_5_4, "b.npz", V),
+    ("models: an RBM, DBM or DBN", evaluation.evaluate_training, [RBM_5_4, "b.npz"], V),
+    ("minutes: a positive number, got '2'", partial(EVALUATE, minutes="2")),
+    ("test: numbers, got ndarray of type object", evaluation.evaluate, RBM_5_4, OBJECTS),
     ("second: 5 visible units", evaluation.compare, RBM_5_4, random_rbm(7, 5, seed=1), V),
     ("width: at most 24 units, whose states fit into memory, got 30", numerics.all_states, 30),
     ("claimed_log_z, claimed_log_prob: one of the two, got both or none", AUDIT),

@@ -3,12 +3,15 @@
 Each is read as what it is, or the question has the option that answers it.
 """
 
+import io
 import re
 import shlex
 from itertools import pairwise
 
+import h5py
 import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 from writers import as_mat, as_npy, as_npz, as_pt, as_safetensors
 
@@ -165,6 +168,35 @@ def test_text_beside_the_arrays(tmp_path, name, text):
     assert notes[-1] == f"not used: {name} = {text}"
 
 
+def described(write, descriptions):
+    """A file of the arrays that says this of them, in HDF5 or as safetensors."""
+    if write == "safetensors":
+        return safetensors.numpy.save(PARAMETERS, {k: str(v) for k, v in descriptions.items()})
+    content = io.BytesIO()
+    with h5py.File(content, "w") as file:
+        for name, array in PARAMETERS.items():
+            file[name] = array
+        (file["W"] if write == "of an array" else file).attrs.update(descriptions)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("write", ["safetensors", "of all", "of an array"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("visible_units", "gaussian"), ("beta", 2.0), ("scale_factor", 0.5)]
+)
+def test_what_a_file_says_of_its_arrays(tmp_path, write, name, value):
+    content = described(write, {name: value})
+    full_name = f"W@{name}" if write == "of an array" else f"@{name}"
+    with pytest.raises(InputError, match=f"got {full_name} as well"):
+        model_in(tmp_path, content)
+    read = model_in(tmp_path, content, f"ignore={full_name}")
+    assert read.rbm.checksum() == RBM(W, B, A).checksum()
+    harmless = {"format": "pt", "MATLAB_class": "double", "epochs": 30}
+    assert model_in(tmp_path, described(write, harmless)).notes == (
+        "read as weights=W,visible=vbias,hidden=hbias",
+    )
+
+
 @pytest.mark.parametrize("affix", ["v{}", "d{}", "{}_m", "{}Inc", "prev_{}"])
 @pytest.mark.parametrize("group", ["", "dbn.rbm.0."])
 def test_copies_of_all_parameters_are_of_the_training(tmp_path, affix, group):
@@ -178,6 +210,110 @@ def test_copies_of_all_parameters_are_of_the_training(tmp_path, affix, group):
     model = model_in(tmp_path, as_npz(stored))
     each = [RBM(*layer) for layer in layers]
     assert model.rbm.checksum() == (DBN(each) if group else each[0]).checksum()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("A_history", (12, 6)), ("B_history", (12, 4)), ("chain_coupling", (6, 6))],
+)
+def test_a_word_of_the_training_hides_no_part_of_the_energy(tmp_path, name, shape):
+    with pytest.raises(InputError, match=f"got {name} .*may act on them"):
+        model_in(tmp_path, as_npz(PARAMETERS | {name: RNG.normal(size=shape)}))
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("W_err", RNG.normal(size=(6, 4))),
+        ("epoch_errors", RNG.normal(size=6)),
+        ("train_errors", RNG.normal(size=(20, 2))),
+        ("chains_v", RNG.integers(0, 2, (20, 6))),
+        ("chains_of_spins", 2 * RNG.integers(0, 2, (20, 6)) - 1),
+    ],
+)
+def test_what_is_of_the_training_is_passed_over(tmp_path, name, array):
+    read = model_in(tmp_path, as_npz(PARAMETERS | {name: array}))
+    assert read.notes[-1] == f"passed over, by name: {name}"
+    assert read.rbm.checksum() == RBM(W, B, A).checksum()
+
+
+def advised(message):
+    """What the last option of a message says about names."""
+    return shlex.split(message[message.rindex("--names") :])[1]
+
+
+@pytest.mark.parametrize("groups", [("chain.0", "chain.1"), ("bottom", "top")])
+def test_layers_in_groups_of_any_name(tmp_path, groups):
+    layers = [arrays_of(6, 4), arrays_of(4, 3)]
+    stored = as_npz(
+        {
+            f"{group}.{name}": array
+            for group, layer in zip(groups, layers, strict=True)
+            for name, array in zip(PARAMETERS, layer, strict=True)
+        }
+    )
+    with pytest.raises(InputError, match="of the layers of a DBN, from the images up") as refusal:
+        model_in(tmp_path, stored)
+    read = model_in(tmp_path, stored, advised(str(refusal.value))).rbm
+    assert read.checksum() == DBN([RBM(*layer) for layer in layers]).checksum()
+    first = ",".join(
+        f"{role}={groups[0]}.{name}"
+        for role, name in zip(("weights", "visible", "hidden"), PARAMETERS, strict=True)
+    )
+    with pytest.raises(InputError):
+        model_in(tmp_path, stored, first)
+
+
+@pytest.mark.parametrize("groups", [("model", "ema"), ("best", "last"), ("online", "target")])
+def test_one_rbm_in_two_groups(tmp_path, groups):
+    stored = {
+        f"{group}.{name}": torch.tensor(array * factor)
+        for group, factor in zip(groups, (1, 0.5), strict=True)
+        for name, array in PARAMETERS.items()
+    }
+    with pytest.raises(InputError, match="one RBM at several times, choose one") as refusal:
+        model_in(tmp_path, as_pt(stored))
+    read = model_in(tmp_path, as_pt(stored), advised(str(refusal.value))).rbm
+    assert read.checksum() == RBM(W, B, A).checksum()
+
+
+def test_the_arrays_of_a_dbm_have_their_names(tmp_path):
+    stored = as_npz({"W1": W, "W2": W.T, "b0": B, "b1": A, "b2": B})
+    with pytest.raises(InputError, match="a DBM is read if its arrays are called vishid"):
+        model_in(tmp_path, stored)
+
+
+@pytest.mark.parametrize("number", [np.float64(0.5), np.array([0.5])])
+@pytest.mark.parametrize("name", ["vbias", "hbias"])
+def test_one_number_is_no_bias_of_each_unit(tmp_path, name, number):
+    message = rf"got one number, {name} = 0.5; .* store numpy.full\(N, 0.5\)"
+    with pytest.raises(InputError, match=message):
+        model_in(tmp_path, as_npz(PARAMETERS | {name: number}))
+    rest = {key: array for key, array in PARAMETERS.items() if key != name}
+    with pytest.raises(InputError, match=r"got one number, b = 0\.5"):
+        model_in(tmp_path, as_npz(rest | {"b": number}))
+
+
+def test_biases_of_one_layer_in_the_weights(tmp_path):
+    below = as_npz({"W": np.r_[W, A[None]], "vbias": B})
+    with pytest.raises(InputError, match="if a row of it has the hidden biases"):
+        model_in(tmp_path, below)
+    beside = as_npz({"W": np.c_[W, B], "hbias": A})
+    with pytest.raises(InputError, match="if a column of it has the visible biases"):
+        model_in(tmp_path, beside)
+
+
+def test_a_structure_of_arrays(tmp_path):
+    kinds = [("W", float, W.shape), ("b", float, B.shape), ("a", float, A.shape)]
+    read = model_in(tmp_path, as_npz({"rbm": np.array([(W, B, A)], kinds)}))
+    assert read.rbm.checksum() == RBM(W, B, A).checksum()
+
+
+@pytest.mark.parametrize("biases", [{"b": B, "a": A}, {"b": [B, B], "a": [A, A]}])
+def test_models_along_a_first_axis(tmp_path, biases):
+    stored = as_npz({"W": [W, W]} | biases)
+    with pytest.raises(InputError, match="if the first axis counts models"):
+        model_in(tmp_path, stored)
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -249,6 +385,7 @@ IMAGES = {
     "one image": (as_npy(X[0]), "a single row of 6"),
     "one pixel": (as_npy(X[0, 0]), "a single number in "),
     "random bytes": (as_npy(X)[7:], "which is none of these"),
+    "nearly binary": (as_npy(X * (1 - 1e-7)), "for example 0.9999999"),
 }
 
 
@@ -260,6 +397,14 @@ def test_advice_on_images(tmp_path, content, message):
     assert not re.search(
         r"usecols|\[any|divide by it|weights_only|float64 at row", str(refusal.value)
     )
+
+
+@pytest.mark.parametrize("sign", [",", ", ", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_sign_behind_each_number_of_a_table(tmp_path, sign, end):
+    lines = ("".join(f"{value}{sign}" for value in row) + end for row in X)
+    (tmp_path / "t").write_bytes("".join(lines).encode())
+    assert read_images("data", tmp_path / "t", 6).pixels.tolist() == X.tolist()
 
 
 @pytest.mark.parametrize("suffix", ["pt", "pth", "ckpt"])
@@ -278,6 +423,8 @@ def test_no_pickle_where_there_is_none(tmp_path, suffix, head):
         ("9", "10", "100"),
         ("1.2.9", "1.2.10"),
         ("0.5", "1", "1.5"),
+        ("5e2", "1e3", "2e3", "1e4"),
+        ("500", "1k", "2.5k", "10k", "1M"),
     ],
 )
 def test_the_order_of_checkpoints(tmp_path, numbers):

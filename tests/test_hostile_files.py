@@ -134,11 +134,11 @@ def virtual(file, name):
 FILES = {
     "expected a file, found none at": {
         "m.npz, missing": None,
-        "m.npz, a folder": Path.mkdir,
         f"{'m' * 5_000}.npz, too long a name": None,
         "m\0.npz, a name with a null": None,
         "t.npy, missing": None,
     },
+    "expected a file, got the folder": {"m.npz, a folder": Path.mkdir},
     # code
     "got a pickle, which can run any code when it is read": {
         "m.pkl, a pickle": pickle.dumps(Code())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.models.dbm import DBM
 from paperlib.models.dbn import DBN
 from paperlib.models.rbm import RBM
@@ -135,9 +136,16 @@ def inputs_of(
     )
 
 
-def model_of(model: UnnormalizedModel | ForeignRBM) -> UnnormalizedModel:
+def model_of(model: object, name: str = "model") -> UnnormalizedModel:
     """The model itself, wherever it is from."""
-    return model.rbm if isinstance(model, ForeignRBM) else model
+    model = model.rbm if isinstance(model, ForeignRBM) else model
+    if not isinstance(model, UnnormalizedModel):
+        raise InputError(
+            f"{name}: expected an RBM, DBM or DBN, or what read_model returns, "
+            f"got {type(model).__name__}; read_model(path) reads a file, and "
+            "RBM(weights, visible_bias, hidden_bias) takes arrays"
+        )
+    return model
 
 
 def pixels_of(images: ArrayLike | Images | None) -> ArrayLike | None:

@@ -159,8 +159,8 @@ def compare(
     >>> compare(rbm, rbm, [[0, 1, 0], [1, 1, 0]]).verdict
     'the models are the same'
     """
-    first_model = model_of(first)
-    second_model = model_of(second)
+    first_model = model_of(first, "first")
+    second_model = model_of(second, "second")
     if first_model.num_visible != second_model.num_visible:
         raise InputError(
             f"second: expected {first_model.num_visible} visible units, as many as the first model "

@@ -31,6 +31,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -248,8 +249,8 @@ def requested_effort(
 
     0 steps of parallel tempering stand for the usual number.
     """
-    if not 0 < minutes < math.inf:
-        raise InputError(f"minutes: expected a positive number, got {minutes}")
+    if not isinstance(minutes, Real) or not 0 < minutes < math.inf:
+        raise InputError(f"minutes: expected a positive number, got {minutes!r}")
     if steps is None:
         if tempering_steps is not None:
             raise InputError("tempering_steps: expected together with steps, got it alone")

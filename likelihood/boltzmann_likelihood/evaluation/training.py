@@ -270,7 +270,7 @@ def evaluate_training(
     labels = [str(n) for n in range(1, len(models) + 1)] if names is None else list(names)
     if len(labels) != len(models):
         raise InputError(f"names: expected {len(models)}, one for each model, got {len(labels)}")
-    if len({_addresses(model_of(model)) for model in models}) < len(models):
+    if len({_addresses(model_of(model, "models")) for model in models}) < len(models):
         raise InputError(
             "models: expected weights of its own for each checkpoint, got the same ones in two; "
             "keep a copy of each, model.to(model.device)"

@@ -178,8 +178,15 @@ def _files_of_folder(folder: Path) -> list[Path]:
 def _numbers_in(file: Path) -> list[tuple[float, str]]:
     """The key that sorts files by the numbers in their names, and by the text between these."""
     # A number with one point is a decimal, as in T3.54; with more, it is of a version or a date.
-    parts = re.split(r"((?:(?<![\d.])\d+\.\d+(?![\d.]*\d))|\d+)", file.name)
-    return [(float(part), "") if part[:1].isdecimal() else (-1.0, part) for part in parts]
+    number = r"(?<![\d.])\d+\.\d+(?![\d.]*\d)|\d+"
+    factor = r"(?:[eE][+-]?\d+|[kKmM])(?![A-Za-z\d])"  # as in 1e3 and 10k
+    parts = re.split(f"((?:{number})(?:{factor})?)", file.name)
+    return [(_number(part), "") if part[:1].isdecimal() else (-1.0, part) for part in parts]
+
+
+def _number(text: str) -> float:
+    thousands = {"k": "e3", "m": "e6"}
+    return float(text[:-1] + thousands.get(text[-1].lower(), text[-1]))
 
 
 def evenly(count: int, most: int) -> list[int]:

@@ -64,6 +64,8 @@ _VISIBLE_FIRST = {"vishid"}
 _LOG_Z = "logz"
 # Numbers and texts that a note shows, and characters of each.
 _MOST_VALUES = 30
+# Groups of arrays that a message names.
+_MOST_GROUPS = 8
 _LONGEST_VALUE = 40
 _ROLE = re.compile(rf"(layers\.\d+\.)?({WEIGHTS}|{VISIBLE}|{HIDDEN})|layers\.\d+|{IGNORE}")
 _ROLE_OF_LAYER = re.compile(r"layers\.(\d+)(\.\w+)?")
@@ -226,6 +228,7 @@ def model_of(
     if other_model:
         raise _left_over_error(other_model, entries, options)
     arrays = {name: value for name, value in entries.items() if _shape(value)}
+    _require_whole_biases(entries, arrays)
     model, notes, used = _model_of(arrays, _shapes_of(stored, ignored), options)
     scalars = {
         name: value
@@ -240,6 +243,9 @@ def model_of(
     if parameters:
         raise _left_over_error(parameters, entries, options, used)
     rest = [name for name in arrays if name not in used and _size(arrays[name]) > 1]
+    acting = {name: arrays[name] for name in rest if _may_act(name, arrays, used)}
+    if acting:
+        raise _left_over_error(acting, entries, options, used)
     if rest:
         notes += (f"passed over, by name: {printable(', '.join(_grouped(rest, arrays)))}",)
     if ignored:
@@ -250,7 +256,7 @@ def model_of(
     values = [
         _with_value(name, value)
         for name, value in sorted(scalars.items(), key=lambda item: item[0].count("."))
-        if not training_level(name) and str(_scalar(value)).strip()
+        if not training_level(name) and "@" not in name and str(_scalar(value)).strip()
     ]
     if values:
         notes += (f"not used: {_first_of(values)}",)
@@ -272,6 +278,23 @@ def _readable(stored: _Arrays, names: Iterable[str]) -> dict[str, Entry]:
             if not training_level(name):
                 raise
     return entries
+
+
+def _require_whole_biases(entries: _Arrays, arrays: _Arrays) -> None:
+    """Raise if a single number has the name of the biases of a layer of several units."""
+    sides = {side for value in arrays.values() if _is_matrix(value) for side in _shape(value)}
+    vectors = [name for name, value in arrays.items() if _is_vector(value) and _size(value) > 1]
+    for name, value in entries.items():
+        plain = plain_name(name)
+        is_bias = "bias" in plain or plain in _SYNONYMS[VISIBLE] | _SYNONYMS[HIDDEN]
+        is_bias |= plain in ("a", "b", "c") and len(vectors) < 2
+        is_single = _size(value) == 1 and np.asarray(_scalar(value)).dtype.kind in "fiu"
+        if sides and is_bias and is_single and not training_level(name) and _scalar(value) != 0:
+            raise InputError(
+                f"expected a bias for each unit of a layer, got one number, "
+                f"{_with_value(name, value)}; if all units of a layer of N share it, store "
+                f"numpy.full(N, {_scalar(value):g})"
+            )
 
 
 def _shapes_of(stored: _Arrays, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -375,6 +398,24 @@ def _tells_of_another_model(name: str, value: Entry) -> bool:
     return changes and _size(value) == 1 and bool(dense(name, value) != 0)
 
 
+def _may_act(name: str, arrays: _Arrays, used: Collection[str]) -> bool:
+    """Whether a matrix with a side of the model is passed over for no more than a word in its name.
+
+    A companion of a parameter has its shape and name as well, and chains have states.
+    """
+    value = arrays[name]
+    shape = _shape(value)
+    sides = {side for other in used for side in _shape(arrays[other])} - {1}
+    if training_level(name) != 2 or not _is_matrix(value) or not sides & set(shape):
+        return False
+    if all(map(training_level, _words(name))):
+        return False
+    if any(_last_part(other) in name and shape == _shape(arrays[other]) for other in used):
+        return False
+    values = _tensor(name, value)
+    return not bool((((values >= 0) & (values <= 1)) | (values == -1)).all())
+
+
 def _is_stored_as_a_parameter(name: str, value: Entry, used: Collection[str]) -> bool:
     """Whether a number is a tensor beside the model's arrays, as a module stores its parameters."""
     return (
@@ -461,6 +502,11 @@ class _NameOptions:
                 layers.setdefault(int(match[1]), {})[role] = names[0]
         return layers
 
+    def mentions(self, name: str) -> bool:
+        """Whether the user names this array, or the group of a layer that it is in."""
+        given = [option.removesuffix(".T") for each in self.names.values() for option in each]
+        return any(name.startswith(f"{option}.") or _is_called(name, option) for option in given)
+
     def extended_by(self, *parts: str) -> str:
         """The option that says this besides what the user says already."""
         if self.layer is not None:
@@ -483,7 +529,8 @@ class _NameOptions:
 
 def _model_of(arrays: _Arrays, ignored: _Shapes, options: _NameOptions) -> _Reading:
     """The model, of the kind that the file holds, whatever the user wants to be ignored."""
-    names = [name for name in (*arrays, *ignored) if training_level(name) <= 1]
+    named = {name for name in arrays if options.mentions(name)}
+    names = [name for name in (*arrays, *ignored) if training_level(name) <= 1 or name in named]
     shapes = {name: _shape(value) for name, value in arrays.items()} | dict(ignored)
     kind, parts = _deep_parts(names)
     layers: list[_Layer] = []
@@ -941,6 +988,7 @@ def _rbm_of_all(arrays: _Arrays, stored: _Arrays, options: _NameOptions) -> _RBM
         raise InputError(
             "expected one matrix of weights, and a vector of biases for each of its sides, "
             f"got {listed(stored)}; say which is which with {option}"
+            f"{_other_choices(stored, options)}"
         )
     matrix = roles[WEIGHTS]
     sides = _shape(arrays[matrix])
@@ -969,6 +1017,8 @@ def _rbm_of_all(arrays: _Arrays, stored: _Arrays, options: _NameOptions) -> _RBM
             "couplings of a fully visible Boltzmann machine are: only models with hidden units "
             "are read"
         )
+    if len(missing) == 1 and not rest:
+        _require_no_appended_biases(missing[0], roles, arrays, matrix, sides)
     roles |= _roles_of_biases(rest, missing, matrix, sides, options)
     biases = {
         role: _tensor(roles[role], arrays[roles[role]]).flatten()
@@ -986,6 +1036,29 @@ def _rbm_of_all(arrays: _Arrays, stored: _Arrays, options: _NameOptions) -> _RBM
     return _RBMReading(rbm, notes, roles, transposed)
 
 
+def _other_choices(arrays: _Arrays, options: _NameOptions) -> str:
+    """What several groups of arrays, or several matrices, may be, and how to say it."""
+    groups: dict[str, dict[str, tuple[int, ...]]] = {}
+    for name, value in arrays.items():
+        groups.setdefault(_group_of(name), {})[_last_part(name)] = _shape(value)
+    alike = [shapes.keys() == next(iter(groups.values())).keys() for shapes in groups.values()]
+    if 1 < len(groups) <= _MOST_GROUPS and all(alike):
+        if all(shapes == next(iter(groups.values())) for shapes in groups.values()):
+            others = [f"{IGNORE}={group}" for group in list(groups)[1:]]
+            return (
+                "; if they are one RBM at several times, choose one by leaving out the others, "
+                f"for the first {options.extended_by(*others)}"
+            )
+        layers = [f"layers.{number}={group}" for number, group in enumerate(groups)]
+        return f"; or, of the layers of a DBN, from the images up, {options.extended_by(*layers)}"
+    if sum(map(_is_matrix, arrays.values())) > 1:
+        return (
+            "; of a DBN, layers.0.weights=NAME and so on; a DBM is read if its arrays are called "
+            "vishid, hidpen, visbiases, hidbiases and penbiases"
+        )
+    return ""
+
+
 def _require_no_states(arrays: _Arrays, short: Mapping[str, str]) -> None:
     """Raise if there are weights [sites, states, hidden], by name or as all matrices fit them."""
     for name, value in arrays.items():
@@ -999,6 +1072,13 @@ def _require_no_states(arrays: _Arrays, short: Mapping[str, str]) -> None:
             raise InputError(
                 f"expected weights [visible, hidden], got {printable(name)} {list(shape)}; "
                 "leave out the first axis"
+            )
+        vectors = {_size(other) for other in arrays.values() if _is_vector(other)}
+        of_one_model = shape[1] in vectors and shape[:2] not in matrices
+        if of_one_model or (shape[0], shape[2]) in matrices:
+            raise InputError(
+                f"expected weights [visible, hidden], got {printable(name)} {list(shape)}; if the "
+                "first axis counts models, store the arrays of one of them"
             )
         model = categorical_model(shape[0], shape[1])
         raise InputError(f"expected a model of binary units, got {model}")
@@ -1077,6 +1157,25 @@ def _roles_of_biases(
         if values == lengths[1]:
             names.reverse()
     return dict(zip(missing, names, strict=True))
+
+
+def _require_no_appended_biases(
+    missing: str,
+    roles: Mapping[str, str],
+    arrays: _Arrays,
+    matrix: str,
+    sides: tuple[int, ...],
+) -> None:
+    """Raise if the biases of one layer may be a row or a column of the weights."""
+    for role in (VISIBLE, HIDDEN):
+        units = _size(arrays[roles[role]]) if role in roles else 0
+        if units and units not in sides and units + 1 in sides:
+            part = "row" if sides[0] == units + 1 else "column"
+            raise InputError(
+                f"expected {missing} biases, got {printable(matrix)} {list(sides)}, of which a "
+                f"side is one longer than there are {role} biases; if a {part} of it has the "
+                f"{missing} biases, store this as an array of its own"
+            )
 
 
 def _no_biases_error(
@@ -1217,7 +1316,8 @@ def _why_left_over(
             ". They may be those of labels, of which one is on: this is another model, whose Z is "
             "the sum over labels y of exp(bias of y) times Z of the RBM with the weights to y "
             "added to its hidden biases. Or they are a second layer: name both as layers of a DBN, "
-            f"layers.0.weights=NAME and so on. {only[0].upper()}{only[1:]}"
+            "layers.0.weights=NAME and so on, or store those of a DBM as vishid, hidpen, "
+            f"visbiases, hidbiases and penbiases. {only[0].upper()}{only[1:]}"
         )
     if any(sides & set(_shape(value)) for value in rest.values()):
         return (

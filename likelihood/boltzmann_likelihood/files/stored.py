@@ -3,7 +3,8 @@
 `read_stored` gives a mapping from names to arrays, numbers and texts. Groups, structs and nested
 dictionaries are flattened, with dots between the names: `rbm.weights`. A list or a MATLAB cell
 counts from 0. A format without names, such as `.npy`, gives one array under the empty name. A file
-may be gzipped.
+may be gzipped. What an HDF5 or `.safetensors` file says of an array, or of all of them, has a name
+with an @: `W@scale`, `@visible_type`.
 
 Every format has one reader, `_READERS`. Nothing is ever unpickled.
 
@@ -34,7 +35,7 @@ from torch import Tensor
 
 from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.models.files import Entry, first_line, printable, read_safetensors
+from paperlib.models.files import Entry, first_line, printable, read_metadata, read_safetensors
 
 _Source: TypeAlias = Path | io.BytesIO
 
@@ -91,9 +92,12 @@ _MANY_COLUMNS = 10
 _PICKLE = (
     "a pickle, which can run any code when it is read. Where you trust it, write its arrays anew: "
     "torch.save(model.state_dict(), 'model.pt'), or numpy.savez('model.npz', weights=W, "
-    "visible_bias=..., hidden_bias=...) with W [visible, hidden]"
+    "visible_bias=..., hidden_bias=...) with W [visible, hidden], or "
+    "numpy.save('images.npy', images)"
 )
 _DEEPEST = 8
+# Characters of a text beside the arrays that may say of what kind they are.
+_LONGEST_DESCRIPTION = 100
 # So many different words may stand for the values of bits, with a column of labels.
 _FEW_WORDS = 6
 # What stands for a missing value in a table.
@@ -125,6 +129,11 @@ class NoDataError(InputError):
 def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
     """Everything in a file, by name."""
     path = Path(path)
+    if os.path.isdir(path):  # false for a name that is too long
+        raise InputError(
+            f"{name}: expected a file, got the folder {path}; of a folder of pictures make one "
+            "array [images, pixels] for numpy.save"
+        )
     if not storage.is_file(path):
         note = ""
         if str(path)[0] == "~":
@@ -355,7 +364,9 @@ def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 
 def _read_safetensors(source: _Source, path: Path) -> Mapping[str, Entry]:
-    return read_safetensors(source if isinstance(source, Path) else source.getvalue())
+    if not isinstance(source, Path):
+        return read_safetensors(source.getvalue())
+    return {**read_safetensors(source), **_described("", read_metadata(source))}
 
 
 def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
@@ -374,8 +385,9 @@ def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
         kinds = f", of {kind}" if match else ""
         raise InputError(
             f"expected named tensors in {path}, got pickled objects, which can run any code when "
-            f"they are read{kinds}; of a module, save the tensors: "
-            "torch.save(model.state_dict(), 'model.pt')"
+            f"they are read{kinds}; save the tensors, of a module with "
+            "torch.save(model.state_dict(), 'model.pt'), of images with "
+            "torch.save(images, 'images.pt')"
         ) from error
     return _flat({"": stored} if isinstance(stored, Tensor) else stored)
 
@@ -420,6 +432,12 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     text = _contents(source).decode("utf-8-sig").lstrip("\r\n")
     first = text.partition("\n")[0]
     separator = _separator(first)
+    if separator and first.rstrip(" \r").endswith(separator):
+        # some programs write the sign behind each number
+        lines = [line.rstrip(" ") for line in text.splitlines() if line.strip()]
+        if all(line.endswith(separator) for line in lines):
+            text = "\n".join(line.removesuffix(separator) for line in lines)
+            first = text.partition("\n")[0]
     header = [word.strip().strip("\"'") for word in first.split(separator)]
     # A single row is no header.
     has_rows = bool(text[len(first) :].strip())
@@ -541,17 +559,26 @@ class _Hdf5(UserDict[str, Entry]):
     argument = "path"
 
     def __init__(self, source: _Source, path: Path) -> None:
+        from h5py import HardLink
+
         super().__init__()
         self._source = source
         self.path = path
         with self._opened() as file:
             places = list(_places_below(file, "", set()))
+            groups = {place.rpartition("/")[0] for place in places}
+            self._descriptions: dict[str, float | str] = {}
+            for place in sorted(groups) + places:
+                if not place or isinstance(file.get(place, getlink=True), HardLink):
+                    attributes = file[place or "/"].attrs
+                    self._descriptions |= _described(place.replace("/", "."), attributes)
         # A name may have dots of its own, and `a.b` may stand beside the group `a` with a `b`: then
         # each has its path as its name.
         names = Counter(place.replace("/", ".") for place in places)
         for place in places:
             name = place.replace("/", ".")
             self.data[name if names[name] == 1 else place] = place
+        self.data |= self._descriptions
 
     def _opened(self) -> Any:
         import h5py
@@ -564,6 +591,8 @@ class _Hdf5(UserDict[str, Entry]):
     def __getitem__(self, name: str) -> Entry:
         if name not in self:
             raise KeyError(name)
+        if name in self._descriptions:
+            return self._descriptions[name]
         try:
             with self._opened() as file:
                 return self._read(file, name)
@@ -599,6 +628,21 @@ class _Hdf5(UserDict[str, Entry]):
         if data.dtype.kind not in "biuf":
             raise self._error(name, "real numbers", f"{data.dtype} {list(data.shape)}")
         return np.asarray(data[()])
+
+
+def _described(name: str, attributes: Mapping[str, Any]) -> dict[str, float | str]:
+    """The single numbers and short texts that a file says of an array or of all, by `name@key`."""
+    descriptions: dict[str, float | str] = {}
+    for key in attributes:
+        with suppress(Exception):  # h5py raises many kinds of exceptions for damaged files
+            value = np.asarray(attributes[key])
+            short = value.dtype.kind in "biuf" or len(str(value)) <= _LONGEST_DESCRIPTION
+            if value.size == 1 and value.dtype.kind in "biufSUO" and short:
+                item = value.item()
+                text = item.decode() if isinstance(item, bytes) else item
+                is_number = isinstance(text, str) and _is_number(text)
+                descriptions[f"{name}@{key}"] = float(text) if is_number else text
+    return descriptions
 
 
 def _places_below(group: Any, prefix: str, seen: set[int]) -> Iterator[str]:
@@ -643,7 +687,11 @@ def _flat(value: object, prefix: str = "", depth: int = 0) -> dict[str, Entry]:
     elif isinstance(value, np.ndarray) and value.dtype.names:
         inside = {name: value[name] for name in value.dtype.names}
         if value.size == 1:
-            inside = {name: item.item() for name, item in inside.items()}
+            # a field may be an array, which has the axes of the structure before its own
+            inside = {
+                name: item.item() if item.size == 1 else item.reshape(item.shape[value.ndim :])
+                for name, item in inside.items()
+            }
     elif isinstance(value, np.ndarray) and value.dtype == object:
         inside = dict(enumerate(value.flat))
     if inside is None:
