@@ -67,6 +67,22 @@ class Checkpoint:
     path: str | os.PathLike[str] | None
     identity: Mapping[str, str]
 
+    def __post_init__(self) -> None:
+        """Refuse what could only fail after hours."""
+        if self.path is None:
+            return
+        if not isinstance(self.path, str | os.PathLike):
+            raise InputError(f"checkpoint: expected a path, got {type(self.path).__name__}")
+        path = Path(self.path)
+        # folders that are missing are made when the first state is saved
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if path.is_dir():
+            raise InputError(f"checkpoint: expected a file, got the folder {path}")
+        if path.suffix != ".safetensors":
+            raise InputError(f"checkpoint: expected a .safetensors file, got {path}")
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise InputError(f"checkpoint: expected a folder that can be written to, got {folder}")
+
     def save(self, state: State) -> None:
         """Write a state in place of the last one, whole or not at all."""
         if self.path is not None:

@@ -265,6 +265,12 @@ def require_finite(name: str, tensor: Tensor) -> None:
         )
 
 
+def require_instance(name: str, value: object, kind: type, called: str) -> None:
+    """Raise unless `value` is of this kind, which a message calls so, for instance `an RBM`."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name}: expected {called}, got {type(value).__name__}")
+
+
 def require_binary(name: str, tensor: Tensor) -> None:
     """Raise if `tensor` is empty or holds anything but 0 and 1."""
     if tensor.numel() == 0:

@@ -463,7 +463,6 @@ CASES = [
     ("chain_steps: a whole number of at least 1000, got 999", partial(TEMPERING, chain_steps=999)),
     ("chain_steps: at least 5940", partial(TEMPERING, num_replicas=99)),
     ("chain_steps: at least", partial(TEMPERING, betas=torch.linspace(0, 1, 99))),
-    ("path: a .safetensors file", partial(TEMPERING, checkpoint="a.pkl")),
     ("path: one that can be identified", Coins().checksum),
     ("path: checksum", partial(TEMPERING, path=Coins(), checkpoint="a.safetensors")),
     ("path: finite log-weights", partial(TEMPERING, path=annealing.BaseRatePath(HUGE))),
@@ -594,6 +593,29 @@ CASES = [
     ("models: an RBM, DBM or DBN", evaluation.evaluate_training, [RBM_5_4, "b.npz"], V),
     ("minutes: a positive number, got '2'", partial(EVALUATE, minutes="2")),
     ("test: numbers, got ndarray of type object", evaluation.evaluate, RBM_5_4, OBJECTS),
+    *(
+        ("seed: a whole number", run, seed)
+        for run in (
+            partial(estimators.ais_run, PATH, [0, 1], 5),
+            partial(estimators.raise_run, PATH, V, [0, 1], 5),
+            partial(estimators.csl_run, RBM_5_4, V, 5, 5),
+        )
+        for seed in (None, True, 1.0, seeded_generator(1))
+    ),
+    *(("rbm: an RBM, got", annealing.BaseRatePath, value) for value in (None, PATH, DBM_3_2)),
+    ("dbm: a DBM, got RBM", annealing.DBMPath, RBM_5_4),
+    ("dbn: a DBN, got RBM", annealing.DBNPath, RBM_5_4),
+    ("rbm_b: an RBM, got NoneType", annealing.RBMPairPath, RBM_5_4, None),
+    ("rbm: a model such as an RBM, got BaseRatePath", estimators.exact_log_z, PATH),
+    *(
+        (f"checkpoint: {expected}", partial(TEMPERING, checkpoint=file))
+        for expected, file in (
+            ("a path, got int", 5),
+            ("a file, got the folder", "."),
+            (r"a \.safetensors file, got x\.pt", "x.pt"),
+            ("a folder that can be written to, got /dev/null", "/dev/null/x.safetensors"),
+        )
+    ),
     ("second: 5 visible units", evaluation.compare, RBM_5_4, random_rbm(7, 5, seed=1), V),
     ("width: at most 24 units, whose states fit into memory, got 30", numerics.all_states, 30),
     ("claimed_log_z, claimed_log_prob: one of the two, got both or none", AUDIT),

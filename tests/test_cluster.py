@@ -132,7 +132,7 @@ def test_a_chapter_sends_its_shards(tmp_path, monkeypatch):
     with start_cluster(1, False) as local:
         address = local.scheduler_address
         [copy] = runner.execute_chapters([chapter], "digits", scheduler=address, report=str)
-        computed = [key for key in local.scheduler.task_prefixes if "compute_in_worker" in key]
+        computed = [key for key in local.scheduler.task_prefixes if "InWorker" in key]
     assert computed
     log_z = ais_run(PATH, BETAS, 800, 1).result().log_z
     printed = nbformat.read(copy, as_version=4).cells[-1].outputs[-1].text

@@ -322,13 +322,16 @@ def test_sums_are_exact_where_onednn_may_not_use_the_instructions_for_them(instr
     """
     code = """if True:
         import torch
-        from paperlib.kernels.products import binary_product
+        from paperlib.kernels.capability import compiled
+        from paperlib.kernels.products import Memory, binary_product
         # in 16 bits, 256 * -100 - 128 for all weights but one column of the largest one
         matrix = torch.full((784, 300), -25_728 / 32_639)
         matrix[:, 0] = 1.0
         states = torch.rand(200, 784, generator=torch.Generator().manual_seed(0)) < 0.5
         product = binary_product(matrix, matrix.max())
-        sums = torch.from_numpy(product.sums(states.numpy(), None))
+        arrays = product.take_arrays(len(states), Memory())
+        compiled("multiply")(arrays, states.numpy())
+        sums = torch.from_numpy(arrays.sums)
         print(torch.equal(sums.long(), states.long() @ torch.from_numpy(product.rows).long()))
     """
     done = subprocess.run(
@@ -375,7 +378,8 @@ def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backe
         assert not called
     elif backend.name in MOST_CHANGED:
         assert (
-            path._sampler._to_hidden.arrays(20, Memory()).most_changed == MOST_CHANGED[backend.name]
+            path._sampler._to_hidden.take_arrays(20, Memory()).most_changed
+            == MOST_CHANGED[backend.name]
         )
 
 

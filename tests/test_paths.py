@@ -13,6 +13,7 @@ from enumeration import random_rbm
 from walks import LARGE_KINDS, path_of
 
 from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.errors import InputError
 from paperlib.estimators import ais, raise_log_prob
 from paperlib.kernels import products
 from paperlib.kernels.capability import multiplies_integers
@@ -107,3 +108,40 @@ def test_the_dbm_path_counts_its_heating_steps():
         path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=counts.append
     )
     assert sum(counts) == 6 * 4 * path.reverse_passes
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rbm: rbm.weights.mul_(3),
+        lambda rbm: rbm.hidden_bias.add_(1),
+        lambda rbm: rbm.load_state_dict(rbm.state_dict()),
+    ],
+    ids=["weights", "biases", "another state"],
+)
+def test_a_path_is_refused_when_its_model_has_changed(dtype, change):
+    """It would be half that of one model and half that of the other."""
+    rbm = random_rbm(8, 6, 1, dtype=dtype)
+    path = BaseRatePath(rbm)
+    ais(path, 4, 5, 1)
+    change(rbm)
+    with pytest.raises(
+        InputError, match=r"a model whose .* changed since; make a path of the model"
+    ):
+        ais(path, 4, 5, 1)
+    ais(BaseRatePath(rbm), 4, 5, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_each_chain_may_have_betas_of_its_own(dtype):
+    path = BaseRatePath(random_rbm(40, 30, 1, dtype=dtype))
+    state = path.sample_start(4, seeded_generator(1))
+    for steps in (path.forward_steps, path.reverse_steps):
+        results = []
+        for betas in ([0.25, 0.5, 0.75], [torch.full((4,), beta) for beta in (0.25, 0.5, 0.75)]):
+            log_weights = torch.zeros(4, dtype=torch.float64)
+            v = steps(state, log_weights, betas, seeded_generator(2)).v
+            results.append((v, log_weights))
+        assert torch.equal(results[0][0], results[1][0])
+        assert torch.allclose(results[0][1], results[1][1], rtol=1e-6)

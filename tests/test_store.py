@@ -6,6 +6,8 @@ Never mistaken for other work, and found by its old name.
 import json
 import pickle
 import re
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -55,6 +57,21 @@ V = all_states(4)
 DEEP = DBM(LOWER.weights, UPPER.weights, LOWER.visible_bias, LOWER.hidden_bias, UPPER.hidden_bias)
 WIDE = random_rbm(6, 4, 0, scale=0.5)
 KNOWN = KnownModel("small", "planted", WIDE, log_z(WIDE), torch.zeros(6))
+
+
+LARGE = """
+import multiprocessing as mp
+from concurrent.futures import ProcessPoolExecutor
+import torch
+from boltzmann_likelihood.store import kept
+from paperlib.annealing import BaseRatePath
+from paperlib.estimators import ais_run
+from paperlib.models import RBM
+torch.set_num_threads(2)
+path = BaseRatePath(RBM(torch.full((784, 500), 0.1), torch.zeros(784), torch.zeros(500)))
+with ProcessPoolExecutor(1, mp.get_context("fork")) as executor:
+    kept(ais_run(path, 2, 20, seed=1), None, executor=executor)
+"""
 
 
 EVALUATED = [
@@ -609,6 +626,11 @@ def test_a_file_of_json_holds_what_computed_it(tmp_path):
     before = len(shards_used())
     assert remembered(None, ["one"], lambda: {"x": 1})["x"] == 1
     assert len(shards_used()) == before
+
+
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent():
+    """It would, if it prepared a large path with more than one thread."""
+    subprocess.run([sys.executable, "-c", LARGE], check=True, timeout=600)
 
 
 def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 The same bits as the three calls of a path, one after the other.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import partial
 
@@ -321,6 +322,24 @@ def test_states_of_other_chains_are_refused():
     walk = Replicas(path, betas, 2, path.sample_start(5, generator))
     with pytest.raises(InputError, match=r"expected inputs of shape \[6, 3\], got \[5, 3\]"):
         walk.step(generator)
+
+
+def test_threads_may_go_on_from_one_state():
+    """What a state remembers of its products is not shared between them."""
+    path = BaseRatePath(random_rbm(200, 150, 1, scale=0.1, dtype=torch.float32))
+    assert path.steps_at_once
+    state = path.sample_start(100, seeded_generator(1))
+
+    def walk(seed):
+        log_weights = torch.zeros(100, dtype=torch.float64)
+        generator = seeded_generator(seed)
+        last = path.forward_steps(state, log_weights, [0.0, 0.3, 0.6], generator)
+        return path.transition(last, 0.7, generator).v, log_weights
+
+    expected = [walk(seed) for seed in range(40)]
+    with ThreadPoolExecutor(3) as pool:
+        for results in zip(pool.map(walk, range(40)), expected, strict=True):
+            assert all(map(torch.equal, *results))
 
 
 def test_states_of_another_type_are_refused():

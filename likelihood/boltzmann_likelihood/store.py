@@ -160,9 +160,7 @@ def _from_workers(
         number_of: dict[Future[_Computed], int] = {}
         for number in missing[first : first + _PARTS_AHEAD]:
             part = work.parts[number]
-            future = executor.submit(
-                _compute_in_worker, work.shared, part, work.device, _versions()
-            )
+            future = executor.submit(_InWorker(), work.shared, part, work.device, _versions())
             number_of[future] = number
         try:
             for future in as_completed(number_of):
@@ -178,6 +176,25 @@ def _compute(shared: Any, part: Part, device: torch.device, on_step: OnStep) -> 
     tensors = part.tensors(shared, device, on_step)
     seconds = round(time.perf_counter() - started, 6)
     return _Computed(tensors, _made_here(device) | {"seconds": seconds})
+
+
+class _InWorker:
+    """`_compute_in_worker`, which is unpickled before its arguments are.
+
+    A path that is unpickled prepares its weights. In a forked process more than one thread of torch
+    would wait forever for those of the parent.
+    """
+
+    def __call__(self, *arguments: Any) -> _Computed:
+        return _compute_in_worker(*arguments)
+
+    def __reduce__(self) -> tuple[Callable[[], Callable[..., _Computed]], tuple[()]]:
+        return _ready_worker, ()
+
+
+def _ready_worker() -> Callable[..., _Computed]:
+    torch.set_num_threads(1)
+    return _compute_in_worker
 
 
 def _compute_in_worker(shared: Any, part: Part, device: torch.device, versions: str) -> _Computed:

@@ -33,6 +33,7 @@ from paperlib.models import DBM, DBN
 from paperlib.models.posterior_sampling import Proposal
 from paperlib.numerics import bernoulli_log_prob
 from paperlib.threads import OnStep
+from paperlib.validation import require_instance
 
 # A transition of a `PosteriorPath` proposes all units of a layer, or half of them, and so on, down
 # to one in 128.
@@ -79,6 +80,7 @@ class DBMPath(BaseRatePath):
     def __init__(
         self, dbm: DBM, visible_bias: object | None = None, hidden_bias_2: object | None = None
     ) -> None:
+        require_instance("dbm", dbm, DBM, "a DBM")
         visible = bias_at_start("visible_bias", visible_bias, dbm.visible_bias)
         hidden = bias_at_start("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2)
         super().__init__(dbm.joint_rbm, torch.cat([visible, hidden]))
@@ -162,6 +164,7 @@ class DBNPath(BaseRatePath):
     """
 
     def __init__(self, dbn: DBN, visible_bias: object | None = None) -> None:
+        require_instance("dbn", dbn, DBN, "a DBN")
         super().__init__(dbn.top, visible_bias)
         self._dbn = dbn
 

@@ -34,7 +34,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, Ladder, chains_per_block, walks_in_threads
 from paperlib.kernels.tempering import TemperingSteps, tempering_steps
-from paperlib.threads import OnStep
+from paperlib.threads import OnStep, one_thread
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
@@ -288,8 +288,9 @@ class AnnealingPath(ABC, Generic[State]):
         draws them here from a proposal.
         """
         assert self.log_z_start is not None  # see `require_way_back`
-        state = self.state_at(v)
-        return state, self.log_f(state, 1.0) - self.log_z_start
+        with one_thread():
+            state = self.state_at(v)
+            return state, self.log_f(state, 1.0) - self.log_z_start
 
     def require_way_back(self) -> None:
         """Raise an InputError that says what RAISE lacks on this path, if anything."""

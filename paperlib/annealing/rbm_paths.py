@@ -56,6 +56,7 @@ from paperlib.validation import (
     parameter,
     require_binary,
     require_count,
+    require_instance,
     require_shape,
 )
 
@@ -91,6 +92,9 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
     ) -> None:
         self._target = rbm_b
+        self._made_from = {
+            name: (tensor, _version_of(tensor)) for name, tensor in rbm_b.tensors().items()
+        }
         split = weights_a.shape[1]  # the hidden units of A come first
         self._num_hidden_a = split
         # a walk takes no gradients, whatever else the model's parameters are for
@@ -177,6 +181,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
         """`state_at` for bool units to which nothing else refers."""
+        self._require_unchanged()
         memory = Memory() if last is None else last.memory
         first = 0 if last is None else last.first
         hidden_input = self._sampler.hidden_input(v, memory)
@@ -213,6 +218,16 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         whole = torch.empty_like(v)
         whole[torch.cat([index for index, _ in parts])] = v
         return self._state(whole)
+
+    def _require_unchanged(self) -> None:
+        """Raise an InputError if the target's parameters are no longer those of the path."""
+        present = self._target.tensors()
+        for name, (tensor, version) in self._made_from.items():
+            if present[name] is not tensor or _version_of(tensor) != version:
+                raise InputError(
+                    f"path: expected the {name} that it was made from, got a model whose {name} "
+                    "changed since; make a path of the model as it is now"
+                )
 
     def _require_own(self, state: VisibleState) -> None:
         """Raise an InputError unless the state is one of a path with as many units as this one."""
@@ -299,7 +314,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         generator: torch.Generator,
     ) -> VisibleState:
         """Steps of AIS, by a single call where it can."""
-        if not self.steps_at_once:
+        if not self._anneals_at_once(betas):
             return super().forward_steps(state, log_weights, betas, generator)
         return self._anneal(state, log_weights, betas, generator, moving_first=False)
 
@@ -311,9 +326,15 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         generator: torch.Generator,
     ) -> VisibleState:
         """Steps of RAISE, by a single call where it can."""
-        if not self.steps_at_once:
+        if not self._anneals_at_once(betas):
             return super().reverse_steps(state, log_weights, betas, generator)
         return self._anneal(state, log_weights, betas, generator, moving_first=True)
+
+    def _anneals_at_once(self, betas: Sequence[Beta]) -> bool:
+        """Whether steps can be taken at once, which all chains take at the same betas."""
+        return self.steps_at_once and not any(
+            isinstance(beta, Tensor) and beta.ndim for beta in betas
+        )
 
     def _anneal(
         self,
@@ -374,6 +395,11 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return self._sampler.rounding(state.v, state.hidden_input, hidden)
 
 
+def _version_of(tensor: Tensor) -> int:
+    """How often torch has changed a tensor in place, as far as it counts."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 def bias_at_start(name: str, bias: object | None, target: Tensor) -> Tensor:
     """The biases at which a path starts, checked against those at which it ends; None: zero."""
     if bias is None:
@@ -410,6 +436,7 @@ class BaseRatePath(RBMInterpolation):
     """
 
     def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
+        require_instance("rbm", rbm, RBM, "an RBM")
         bias = bias_at_start("visible_bias", visible_bias, rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
 
@@ -504,6 +531,8 @@ class RBMPairPath(RBMInterpolation):
         sample_a: Callable[[int, torch.Generator], Tensor] | None = None,
         burn_in: int = 1_000,
     ) -> None:
+        require_instance("rbm_a", rbm_a, RBM, "an RBM")
+        require_instance("rbm_b", rbm_b, RBM, "an RBM")
         for name in ("num_visible", "dtype", "device"):
             expected = getattr(rbm_a, name)
             value = getattr(rbm_b, name)

@@ -85,7 +85,7 @@ def check_betas(betas: object) -> Tensor:
     """
     if isinstance(betas, int | np.integer):
         return uniform_betas(require_count("betas", betas))
-    schedule = as_float_tensor("betas", betas, torch.float64).cpu()
+    schedule = as_float_tensor("betas", betas, torch.float64).detach().cpu()
     if schedule.ndim != 1 or len(schedule) < 2:
         raise InputError(
             "betas: expected at least two numbers in one dimension, "

@@ -30,7 +30,7 @@ from paperlib.estimators.estimate import (
     require_finite_log_weights,
 )
 from paperlib.numerics import resolve_generator
-from paperlib.threads import OnStep, step_bar
+from paperlib.threads import OnStep, one_thread, step_bar
 from paperlib.torch_settings import plain_torch
 from paperlib.validation import ArrayLike, require_count
 
@@ -85,8 +85,9 @@ def ais(
     Notes
     -----
     Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the
-    blocks run in parallel, in as many threads as torch uses. Apart from the result, memory holds
-    only the states of the blocks in progress. The result does not depend on the number of threads.
+    blocks run in parallel, in as many threads as torch uses. Memory holds the result, twice while
+    its parts are joined, and the states of the blocks in progress. The result does not depend on
+    the number of threads.
 
     Examples
     --------
@@ -144,15 +145,17 @@ def run_chains(
     on_step: OnStep,
 ) -> tuple[Tensor, Tensor]:
     """The log-weights, float64 [num_chains], and the final units of one block of chains."""
-    state, log_weights = begin_forward(path, num_chains, generator)
-    require_ratios(path, state, num_chains, *schedule[:2])
+    with one_thread():
+        state, log_weights = begin_forward(path, num_chains, generator)
+        require_ratios(path, state, num_chains, *schedule[:2])
 
     steps = path.forward_steps
     state = walk(path, steps, state, log_weights, schedule[:-1], generator, on_step)
-    # The last weight is that of the state before its last transition: so is its correction.
-    correction = path.end_correction(state, 1)
-    state = steps(state, log_weights, schedule[-2:], generator)
-    log_weights += correction
+    with one_thread():
+        # The last weight is that of the state before its last transition: so is its correction.
+        correction = path.end_correction(state, 1)
+        state = steps(state, log_weights, schedule[-2:], generator)
+        log_weights += correction
     on_step(num_chains)
     return log_weights, path.units(state)
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators.estimate import StudentEstimate
-from paperlib.estimators.shards import Walk, device_of, identity_of, shard
+from paperlib.estimators.shards import Walk, device_of, identity_of, require_seed, shard
 from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
@@ -252,9 +252,9 @@ def csl_run(
     size = chains_per_shard(device)
     # Gibbs chains have no schedule.
     walk = rbm, torch.empty(0, dtype=torch.float64)
-    identity = (
-        f"{identity_of('csl', *walk, device)} {num_steps} {seed} {tensors_checksum([vectors])}"
-    )
+    seed = require_seed(seed)
+    of_vectors = tensors_checksum([vectors])
+    identity = f"{identity_of('csl', *walk, device)} {num_steps} {seed} {of_vectors}"
     task = partial(_gibbs, vectors, size, num_steps)
     steps = size * num_steps
 

@@ -33,7 +33,7 @@ from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.threads import run_in_threads, step_bar
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import require_count
+from paperlib.validation import require_count, require_instance
 
 _GROUP = 3  # binary units per matrix product: 2 and 4 are slower
 _MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
@@ -73,6 +73,7 @@ def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | No
     >>> print(f"{exact_log_z(rbm):.4f}")
     5.1324
     """
+    require_instance("rbm", rbm, UnnormalizedModel, "a model such as an RBM")
     enumerable = _enumerable(rbm.annealed, max_units)
     sums = _map_log_masses(lambda block: block.logsumexp((0, 1)), enumerable, progress)
     return torch.logsumexp(torch.stack(sums), 0).item()

@@ -47,7 +47,7 @@ from paperlib.numerics import (
     resolve_generator,
     weighted_mean,
 )
-from paperlib.threads import OnStep, step_bar
+from paperlib.threads import OnStep, one_thread, step_bar
 from paperlib.torch_settings import plain_torch
 from paperlib.uncertain import Uncertain
 from paperlib.validation import ArrayLike, as_binary, require_count
@@ -115,12 +115,12 @@ class ReverseEstimate(Estimate):
         variance of the average is a sum over all vectors, and its degrees of freedom are those of
         Satterthwaite (1946).
         """
-        vectors, chains = self.log_weights.shape
+        chains = self.log_weights.shape[1]
         log_weights = self.log_weights.cpu()
         mean = weighted_mean(self.log_prob.cpu(), weights).item()
         if chains < 2:
             return Uncertain(mean, math.inf, 0.0)
-        shares = torch.ones(vectors) if weights is None else weights
+        shares = torch.ones_like(self.log_prob.cpu()) if weights is None else weights
         errors = leave_one_out(log_weights).norm(dim=1) * shares / shares.sum()
         dof = effective_sample_size(log_weights) * (chains - 1) / chains
         std_error = math.hypot(*errors.tolist())
@@ -180,8 +180,8 @@ def raise_log_prob(
     Notes
     -----
     Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the
-    blocks run in parallel, in as many threads as torch uses. Apart from the result, memory holds
-    only the states of the blocks in progress, whatever N and K are. The result does not depend on
+    blocks run in parallel, in as many threads as torch uses. Memory holds the result, twice while
+    its parts are joined, and the states of the blocks in progress. The result does not depend on
     the number of threads.
 
     Examples
@@ -223,7 +223,8 @@ def run_reverse_chains(
     """The log-weights, float64 [chains], of one block of chains back, one from each row of `v`."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
     require_one_for_each_chain(path, "begin_reverse", log_weights, len(v))
-    require_ratios(path, state, len(v), *schedule[:-3:-1])
+    with one_thread():
+        require_ratios(path, state, len(v), *schedule[:-3:-1])
     walk(path, path.reverse_steps, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights
 

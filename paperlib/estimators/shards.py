@@ -18,11 +18,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib import storage
 from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.reverse_ais import ReverseEstimate, run_reverse_chains, summarize_reverse
@@ -81,8 +83,8 @@ def ais_run(
 
     Notes
     -----
-    Memory holds the result, 8 + 5 D bytes per chain in float32, and one shard's states, here and on
-    each worker.
+    Memory holds the result, 8 + 5 D bytes per chain in float32 and a half more while its parts are
+    joined, and one shard's states, here and on each worker.
 
     Examples
     --------
@@ -101,7 +103,7 @@ def ais_run(
     num_chains = require_count("num_chains", num_chains)
     device = device_of(path.device, device)
     size = chains_per_shard(device)
-    identity = f"{identity_of('ais', path, schedule, device)} {seed}"
+    identity = f"{identity_of('ais', path, schedule, device)} {require_seed(seed)}"
     task = partial(_walk_forward, size)
     steps = size * (len(schedule) - 1)
 
@@ -167,7 +169,7 @@ def raise_run(
     require_path(path).require_way_back()
     vectors = as_binary("v", v, path.num_visible)
     device = device_of(path.device, device)
-    identity = f"{identity_of('raise', path, schedule, device)} {num_chains} {seed}"
+    identity = f"{identity_of('raise', path, schedule, device)} {num_chains} {require_seed(seed)}"
     steps = num_chains * (len(schedule) - 1) * path.reverse_passes
 
     def join(shards: list[dict[str, Tensor]]) -> ReverseEstimate:
@@ -185,6 +187,13 @@ def raise_run(
         for n, block in enumerate(blocks)
     ]
     return Work(f"RAISE, {len(vectors)} vectors", (path, schedule), shards, join, device)
+
+
+def require_seed(seed: object) -> int:
+    """The seed; shards are found again by how it is written."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise InputError(f"seed: expected a whole number, got {seed!r}")
+    return int(seed)
 
 
 def shard(identity: str, task: _Task, steps: int) -> Part:

@@ -69,7 +69,8 @@ _FEWEST_ROWS = 32
 class Memory(dict["BinaryProduct", ProductArrays]):
     """What every product with a batch of chains remembers between its calls.
 
-    A copy begins anew.
+    Who uses something takes it out and puts it back, so that a second thread which walks on from
+    the same state finds nothing, and begins anew. So does a copy.
     """
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
@@ -183,7 +184,7 @@ class IntegerProduct(BinaryProduct):
     @property
     def matrix(self) -> Tensor:
         """What the integers stand for, made anew at each call."""
-        matrix = torch.empty(self._rows, self._columns)
+        matrix = torch.empty(self._rows, self._columns, dtype=torch.float32, device="cpu")
         rows = torch.from_numpy(self.rows)
         for integers, part in zip(small_parts(rows), small_parts(matrix), strict=True):
             part.copy_(integers.double() * self.scale)
@@ -192,34 +193,28 @@ class IntegerProduct(BinaryProduct):
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
     ) -> Tensor:
-        sums = self.sums(states.contiguous().numpy(), memory)
-        factors = for_each_row(factor, len(sums), self.scale)
+        chains = len(states)
+        factors = for_each_row(factor, chains, self.scale)
+        multiply = compiled("multiply")
         scale_sums = compiled("scale_sums")
-        if scale_sums is None:
-            return reference.scale_sums(torch.from_numpy(sums), torch.from_numpy(factors), offset)
-        # numpy arrays here and in `sums`, since the overhead of torch tensors is noticeable for
-        # small models
-        product = np.empty(sums.shape, np.float32)
-        scale_sums(sums, factors, offset.contiguous().numpy().reshape(-1, self._columns), product)
+        if multiply is None or scale_sums is None:
+            sums = reference.integer_sums(states, torch.from_numpy(self.rows))
+            return reference.scale_sums(sums, torch.from_numpy(factors), offset)
+        memory = Memory() if memory is None else memory
+        arrays = self.take_arrays(chains, memory)
+        # numpy arrays, since the overhead of torch tensors is noticeable for small models
+        multiply(arrays, states.contiguous().numpy())
+        product = np.empty(arrays.sums.shape, np.float32)
+        offsets = offset.contiguous().numpy().reshape(-1, self._columns)
+        scale_sums(arrays.sums, factors, offsets, product)
+        memory[self] = arrays
         return torch.from_numpy(product)
 
-    def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
-        """`states @ matrix` in units of the scale, int32 [chains, m].
-
-        The next call with this memory writes into the same array.
-        """
-        multiply = compiled("multiply")
-        if multiply is None:
-            rows = torch.from_numpy(self.rows)
-            return reference.integer_sums(torch.from_numpy(states), rows).numpy()
-        arrays = self.arrays(len(states), Memory() if memory is None else memory)
-        multiply(arrays, states)
-        return arrays.sums
-
-    def arrays(self, chains: int, memory: Memory) -> ProductArrays:
-        """What the memory has of products with so many chains, put there if it is new."""
-        if self in memory and len(memory[self].last_states) == chains:
-            return memory[self]
+    def take_arrays(self, chains: int, memory: Memory) -> ProductArrays:
+        """What the memory has of products with so many chains, taken out of it, or new arrays."""
+        remembered = memory.pop(self, None)
+        if remembered is not None and len(remembered.last_states) == chains:
+            return remembered
         # without units that are on, all sums are zero
         states = np.zeros((chains, self._rows), bool)
         sums = np.zeros((chains, self._columns), np.int32)
@@ -229,8 +224,7 @@ class IntegerProduct(BinaryProduct):
         if 0 <= most_changed < states.size:
             pieces = np.zeros((chains, 2 * self._columns), np.int32)
             call = call_of_torch(pieces, states.view(np.int8), self.pieces)
-        memory[self] = ProductArrays(self.rows, states, sums, pieces, call, most_changed)
-        return memory[self]
+        return ProductArrays(self.rows, states, sums, pieces, call, most_changed)
 
     def _most_changed(self, chains: int) -> int:
         """`ProductArrays.most_changed` for so many chains."""

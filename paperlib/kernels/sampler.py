@@ -211,6 +211,7 @@ class BipartiteSampler:
         place = PlaceOfChains(0, chains, first)
         anneal = cast(Any, compiled("anneal"))
         anneal(model, betas.numpy(), moving_first, place, keys, state, log_weights.numpy())
+        self._put_back(model, memory)
         results = state.v, state.hidden_input, state.bias_sums
         v, hidden_input, bias_sums = (torch.from_numpy(array) for array in results)
         return v, hidden_input, bias_sums
@@ -255,6 +256,7 @@ class BipartiteSampler:
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
             model = self._model_arrays(chains, memory, biases, bias_difference.numpy())
             temper(model, ladder.numbers(), keys, uniform, state, ratios, ends)
+            self._put_back(model, memory)
             results = state.v, state.hidden_input, state.bias_sums, ratios, ends
             return tuple(torch.from_numpy(array) for array in results)
 
@@ -276,17 +278,24 @@ class BipartiteSampler:
         visible_biases: np.ndarray,
         bias_difference: np.ndarray,
     ) -> ModelArrays:
-        """The model for compiled functions, where its products are those of integers."""
+        """The model for compiled functions, where its products are those of integers.
+
+        It has taken what the memory has of them.
+        """
         to_hidden = cast(IntegerProduct, self._to_hidden)
         to_visible = cast(IntegerProduct, self._to_visible[0])
         return ModelArrays(
-            to_hidden.arrays(chains, memory),
-            to_visible.arrays(chains, memory),
+            to_hidden.take_arrays(chains, memory),
+            to_visible.take_arrays(chains, memory),
             to_hidden.scale,
             self._hidden_bias.numpy(),
             visible_biases,
             bias_difference,
         )
+
+    def _put_back(self, model: ModelArrays, memory: Memory) -> None:
+        memory[self._to_hidden] = model.to_hidden
+        memory[self._to_visible[0]] = model.to_visible
 
     def _visible_input(
         self,

@@ -194,7 +194,8 @@ def parallel_tempering(
 
     Notes
     -----
-    Memory is 16 bytes for each of the `chain_steps`, plus the samples. For RBMs with wide layers in
+    Memory is 16 bytes for each of the `chain_steps`, plus the samples, and four times as much while
+    the estimate is computed from them. For RBMs with wide layers in
     float32 on a CPU, the replicas walk in parallel, in as many threads as torch uses. The result
     does not depend on the number of threads. The estimate has no bias of a known sign: it is
     neither a lower nor an upper bound, not even on average.
@@ -234,7 +235,10 @@ def parallel_tempering(
     run = TemperingRun(path, plan, generator, Checkpoint(checkpoint, identity))
     with step_bar(chain_steps, "Parallel tempering", progress) as bar:
         bar.update(run.spent)
-        return finish(run, bar.update, check)
+        estimate = finish(run, bar.update, check)
+        bar.total = bar.n  # the budget may end with a part of a step
+        bar.refresh()
+        return estimate
 
 
 def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate:
