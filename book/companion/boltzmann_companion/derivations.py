@@ -653,6 +653,21 @@ def verdicts(stored: Stored) -> Numbers:
         yield f"trusted-held-{name}", "count", held, "trusted values whose interval holds the truth"
     models = {(row["data"], row["model"]) for row in studies["study"]}
     yield "study-models", "count", len(models), "models of the study"
+    wrong = {
+        start: {
+            (row["data"], row["model"]): abs(row["value_error"])
+            for row in stored.rows("evaluate-study", start=start, steps=2_048)
+            if "wrong" in row["outcome"]
+        }
+        for start in ("training images", "test images", "uniform")
+    }
+    others = [
+        error
+        for model, error in wrong["uniform"].items()
+        if model not in wrong["training images"] and model not in wrong["test images"]
+    ]
+    yield "wrong-from-uniform", "count", len(others), "models wrong from uniform pixels only"
+    yield "wrong-from-uniform-by", "nats", ends(others), "by how much"
     worst = max(abs(row["value_error"]) for row in studies["deep"])
     yield "deep-worst", "nats", worst, "largest error of a deep model"
     for steps in (128, 2_048):
