@@ -181,7 +181,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
         """`state_at` for bool units to which nothing else refers."""
-        self._require_unchanged()
+        if last is None:
+            self._require_unchanged()
         memory = Memory() if last is None else last.memory
         first = 0 if last is None else last.first
         hidden_input = self._sampler.hidden_input(v, memory)
