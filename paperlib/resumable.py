@@ -74,12 +74,14 @@ class Checkpoint:
         if not isinstance(self.path, str | os.PathLike):
             raise InputError(f"checkpoint: expected a path, got {type(self.path).__name__}")
         path = Path(self.path)
-        # folders that are missing are made when the first state is saved
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
-        if path.is_dir():
+        if os.path.isdir(path):  # false for a name that is too long
             raise InputError(f"checkpoint: expected a file, got the folder {path}")
         if path.suffix != ".safetensors":
             raise InputError(f"checkpoint: expected a .safetensors file, got {path}")
+        if os.path.exists(path):
+            return
+        # folders that are missing are made when the first state is saved
+        folder = next(parent for parent in path.absolute().parents if os.path.exists(parent))
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise InputError(f"checkpoint: expected a folder that can be written to, got {folder}")
 

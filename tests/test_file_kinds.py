@@ -17,7 +17,7 @@ from writers import as_mat, as_npy, as_npz, as_pt, as_safetensors
 
 from boltzmann_likelihood.files import read_checkpoints, read_images, read_model
 from paperlib.errors import InputError
-from paperlib.models import DBN, RBM
+from paperlib.models import DBM, DBN, RBM
 
 RNG = np.random.default_rng(5)
 
@@ -191,7 +191,8 @@ def test_what_a_file_says_of_its_arrays(tmp_path, write, name, value):
         model_in(tmp_path, content)
     read = model_in(tmp_path, content, f"ignore={full_name}")
     assert read.rbm.checksum() == RBM(W, B, A).checksum()
-    harmless = {"format": "pt", "MATLAB_class": "double", "epochs": 30}
+    harmless = {"format": "pt", "MATLAB_class": "double", "epochs": 30, "beta": 1.0}
+    harmless |= {"VERSION": "2.4", "model_type": "BernoulliRBM", "initializer": "gaussian"}
     assert model_in(tmp_path, described(write, harmless)).notes == (
         "read as weights=W,visible=vbias,hidden=hbias",
     )
@@ -214,7 +215,7 @@ def test_copies_of_all_parameters_are_of_the_training(tmp_path, affix, group):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("A_history", (12, 6)), ("B_history", (12, 4)), ("chain_coupling", (6, 6))],
+    [("chain_coupling", (6, 6)), ("time_delay", (6, 6)), ("lateral_chain", (4, 4))],
 )
 def test_a_word_of_the_training_hides_no_part_of_the_energy(tmp_path, name, shape):
     with pytest.raises(InputError, match=f"got {name} .*may act on them"):
@@ -226,7 +227,9 @@ def test_a_word_of_the_training_hides_no_part_of_the_energy(tmp_path, name, shap
     [
         ("W_err", RNG.normal(size=(6, 4))),
         ("epoch_errors", RNG.normal(size=6)),
-        ("train_errors", RNG.normal(size=(20, 2))),
+        ("hbias_history", RNG.normal(size=(50, 4))),
+        ("reconstruction_error", RNG.normal(size=(50, 6))),
+        ("chain_levels", RNG.integers(0, 255, (6, 6))),
         ("chains_v", RNG.integers(0, 2, (20, 6))),
         ("chains_of_spins", 2 * RNG.integers(0, 2, (20, 6)) - 1),
     ],
@@ -292,6 +295,33 @@ def test_one_number_is_no_bias_of_each_unit(tmp_path, name, number):
     rest = {key: array for key, array in PARAMETERS.items() if key != name}
     with pytest.raises(InputError, match=r"got one number, b = 0\.5"):
         model_in(tmp_path, as_npz(rest | {"b": number}))
+
+
+@pytest.mark.parametrize("name", ["use_bias", "bias_decay", "num_biases", "hidden_bias_decay"])
+def test_settings_of_biases_are_none(tmp_path, name):
+    notes = model_in(tmp_path, as_npz(PARAMETERS | {name: 1.0})).notes
+    assert notes[-1] == f"not used: {name} = 1"
+
+
+@pytest.mark.parametrize("kind", ["DBN", "DBM"])
+def test_a_deep_model_with_one_unit_on_top(tmp_path, kind):
+    (w1, b0, b1), (w2, _, b2) = arrays_of(6, 4), arrays_of(4, 1)
+    model = DBN([RBM(w1, b0, b1), RBM(w2, b1, b2)])
+    if kind == "DBM":
+        model = DBM(w1, w2, b0, b1, b2)
+    model.save(tmp_path / "m.safetensors")
+    assert read_model(tmp_path / "m.safetensors").rbm.checksum() == model.checksum()
+
+
+def test_a_gaussian_layer_of_an_array_in_groups(tmp_path):
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        for name, array in PARAMETERS.items():
+            file[f"run/rbm/{name}"] = array
+        file.attrs["visible_units"] = "gaussian"
+        file["run/rbm/hbias"].attrs["VERSION"] = "2.4"
+    with pytest.raises(InputError, match="got @visible_units as well"):
+        read_model(tmp_path / "m.h5")
+    assert read_model(tmp_path / "m.h5", "ignore=@visible_units").rbm.checksum()
 
 
 def test_biases_of_one_layer_in_the_weights(tmp_path):
@@ -425,9 +455,29 @@ def test_no_pickle_where_there_is_none(tmp_path, suffix, head):
         ("0.5", "1", "1.5"),
         ("5e2", "1e3", "2e3", "1e4"),
         ("500", "1k", "2.5k", "10k", "1M"),
+        # what looks like a power of ten is none
+        ("0e1", "0e2", "0e10"),
+        ("1-1e-05", "1-1e-10"),
+        ("2024-01-05", "2024-01-12", "2024-02-01"),
     ],
 )
-def test_the_order_of_checkpoints(tmp_path, numbers):
+@pytest.mark.parametrize("before", ["", "rbm_", "epoch"])
+def test_the_order_of_checkpoints(tmp_path, numbers, before):
     for number in reversed(numbers):
-        np.savez(tmp_path / f"rbm_T{number}.npz", **PARAMETERS)
-    assert list(read_checkpoints([tmp_path])) == [f"rbm_T{number}.npz" for number in numbers]
+        np.savez(tmp_path / f"{before}{number}.npz", **PARAMETERS)
+    assert list(read_checkpoints([tmp_path])) == [f"{before}{number}.npz" for number in numbers]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("rbm_T2.5", "rbm_T3.54", "rbm_T10.0"),
+        ("stage1e10", "stage1e50", "stage2e5"),
+        ("v1.2e3", "v1.2e10", "v1.3e1"),
+        ("layer1k", "layer2"),
+    ],
+)
+def test_letters_that_are_no_factor(tmp_path, names):
+    for name in reversed(names):
+        np.savez(tmp_path / f"{name}.npz", **PARAMETERS)
+    assert list(read_checkpoints([tmp_path])) == [f"{name}.npz" for name in names]

@@ -9,14 +9,15 @@ import pickle
 import pytest
 import torch
 from backends import on_backends
-from enumeration import random_rbm
+from enumeration import random_dbm, random_rbm
 from walks import LARGE_KINDS, path_of
 
-from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, raise_log_prob
 from paperlib.kernels import products
 from paperlib.kernels.capability import multiplies_integers
+from paperlib.models import DBN
 from paperlib.numerics import seeded_generator
 
 # Narrow and wide: below and above the width from which sums are brought up to date.
@@ -131,6 +132,23 @@ def test_a_path_is_refused_when_its_model_has_changed(dtype, change):
     ):
         ais(path, 4, 5, 1)
     ais(BaseRatePath(rbm), 4, 5, 1)
+
+
+@pytest.mark.parametrize("kind", ["pair", "DBM", "DBN"])
+def test_a_path_between_or_of_several_layers_is_refused_as_well(kind):
+    if kind == "pair":
+        model = random_rbm(8, 6, 1)
+        path = RBMPairPath(model, random_rbm(8, 5, 2))
+    elif kind == "DBM":
+        model = random_dbm(6, 4, 3, seed=1)
+        path = DBMPath(model)
+    else:
+        model = DBN([random_rbm(6, 4, 1), random_rbm(4, 3, 2)])
+        path = DBNPath(model)
+    ais(path, 4, 5, 1)
+    model.load_state_dict(model.state_dict())
+    with pytest.raises(InputError, match="make a path of the model as it is now"):
+        ais(path, 4, 5, 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

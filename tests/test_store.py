@@ -4,8 +4,10 @@ Never mistaken for other work, and found by its old name.
 """
 
 import json
+import os
 import pickle
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -630,7 +632,12 @@ def test_a_file_of_json_holds_what_computed_it(tmp_path):
 
 def test_a_forked_process_does_not_wait_for_threads_of_its_parent():
     """It would, if it prepared a large path with more than one thread."""
-    subprocess.run([sys.executable, "-c", LARGE], check=True, timeout=600)
+    process = subprocess.Popen([sys.executable, "-c", LARGE], start_new_session=True)
+    try:
+        assert process.wait(timeout=300) == 0
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # the worker would go on waiting
+        raise
 
 
 def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch):

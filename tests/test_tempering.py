@@ -523,3 +523,8 @@ def test_every_population_is_resampled_by_its_own_weights():
     log_weights = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.0, -50.0, -50.0, -50.0]]).double()
     index = systematic(log_weights, seeded_generator(8))
     assert index.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
+
+
+def test_a_short_run_shows_no_bar(capsys):
+    parallel_tempering(BaseRatePath(random_rbm(5, 4, 1)), 1_000, 1, progress=True, check=False)
+    assert capsys.readouterr() == ("", "")

@@ -191,9 +191,8 @@ def test_interrupted_enumeration_keeps_what_is_done(monkeypatch, call):
     assert stopped.interrupted
     assert [checkpoint.name for checkpoint in stopped.checkpoints] == NAMES[:2]
     assert stopped.best == 1
-    assert stopped.left_out == tuple(
-        f"{name} is left out: the run was interrupted before it was evaluated" for name in NAMES[2:]
-    )
+    missing = ", ".join(NAMES[2:])
+    assert stopped.left_out == (f"left out, since the run was interrupted before: {missing}",)
     assert stopped.verdict.startswith(f"{NAMES[1]} is best of those evaluated")
     assert stopped.verdict.endswith("it is the last of those evaluated")
 

@@ -432,7 +432,9 @@ def training(
         **_options(job, files),
     )
     # Those that could not be read, and those that could not be evaluated.
-    not_evaluated = (each.replace(": test: ", ": data: ") for each in result.left_out)
+    not_evaluated = (
+        each.replace(" is left out: test: ", " is left out: data: ") for each in result.left_out
+    )
     result = replace(result, left_out=(*files.left_out, *not_evaluated))
     _print_result(describe_training(result))
     record = training_as_dict(result)

@@ -84,6 +84,7 @@ class DBMPath(BaseRatePath):
         visible = bias_at_start("visible_bias", visible_bias, dbm.visible_bias)
         hidden = bias_at_start("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2)
         super().__init__(dbm.joint_rbm, torch.cat([visible, hidden]))
+        self._remember(dbm)
         self._dbm = dbm
         self._to_h2 = self._sampler.to_visible(slice(None), slice(dbm.num_visible, None))
 
@@ -166,6 +167,7 @@ class DBNPath(BaseRatePath):
     def __init__(self, dbn: DBN, visible_bias: object | None = None) -> None:
         require_instance("dbn", dbn, DBN, "a DBN")
         super().__init__(dbn.top, visible_bias)
+        self._remember(dbn)
         self._dbn = dbn
 
     @property

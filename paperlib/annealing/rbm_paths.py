@@ -92,9 +92,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
     ) -> None:
         self._target = rbm_b
-        self._made_from = {
-            name: (tensor, _version_of(tensor)) for name, tensor in rbm_b.tensors().items()
-        }
+        self._remember(rbm_b)
         split = weights_a.shape[1]  # the hidden units of A come first
         self._num_hidden_a = split
         # a walk takes no gradients, whatever else the model's parameters are for
@@ -220,15 +218,23 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         whole[torch.cat([index for index, _ in parts])] = v
         return self._state(whole)
 
+    def _remember(self, *models: TensorModel) -> None:
+        """Remember the parameters of all models that the path is made from."""
+        self._made_from = [
+            (model, {name: (t, _version_of(t)) for name, t in model.tensors().items()})
+            for model in models
+        ]
+
     def _require_unchanged(self) -> None:
-        """Raise an InputError if the target's parameters are no longer those of the path."""
-        present = self._target.tensors()
-        for name, (tensor, version) in self._made_from.items():
-            if present[name] is not tensor or _version_of(tensor) != version:
-                raise InputError(
-                    f"path: expected the {name} that it was made from, got a model whose {name} "
-                    "changed since; make a path of the model as it is now"
-                )
+        """Raise an InputError if a model's parameters are no longer those of the path."""
+        for model, tensors in self._made_from:
+            present = model.tensors()
+            for name, (tensor, version) in tensors.items():
+                if present[name] is not tensor or _version_of(tensor) != version:
+                    raise InputError(
+                        f"path: expected the {name} that it was made from, got a model whose "
+                        f"{name} changed since; make a path of the model as it is now"
+                    )
 
     def _require_own(self, state: VisibleState) -> None:
         """Raise an InputError unless the state is one of a path with as many units as this one."""
@@ -540,6 +546,7 @@ class RBMPairPath(RBMInterpolation):
             if value != expected:
                 raise InputError(f"rbm_b: expected {name} {expected} as in rbm_a, got {value}")
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
+        self._remember(rbm_a, rbm_b)
         self._rbm_a = rbm_a
         self._sample_a = sample_a
         self._burn_in = require_count("burn_in", burn_in)

@@ -145,8 +145,8 @@ def run_chains(
     on_step: OnStep,
 ) -> tuple[Tensor, Tensor]:
     """The log-weights, float64 [num_chains], and the final units of one block of chains."""
+    state, log_weights = begin_forward(path, num_chains, generator)
     with one_thread():
-        state, log_weights = begin_forward(path, num_chains, generator)
         require_ratios(path, state, num_chains, *schedule[:2])
 
     steps = path.forward_steps
@@ -171,7 +171,8 @@ def begin_forward(
     state = path.sample_start(num_chains, generator)
     start = path.log_z_start or 0.0
     log_weights = torch.full((num_chains,), start, dtype=torch.float64, device=path.device)
-    log_weights -= path.end_correction(state, 0)
+    with one_thread():
+        log_weights -= path.end_correction(state, 0)
     return state, log_weights
 
 

@@ -108,11 +108,12 @@ class EqualImages:
     log_by_chance: float
 
     def copies(self, log_prob: Tensor) -> Tensor | None:
-        """The index if equal images are copies of each other; None if they may be by chance.
+        """The index if equal images are copies of each other; None if they may be so by chance.
 
-        So they may be where even independent pixels would make some pairs equal, and at least a
-        hundredth of those that are, or the model would, under which the images have `log_prob` [N].
-        One image alone says nothing about others, however small it is.
+        That takes two things: images so small that independent pixels would make some pairs equal,
+        and at least a hundredth of the equal pairs explained, by independent pixels or by the
+        model, under which the images have `log_prob` [N]. One image alone says nothing about
+        others, however small it is.
         """
         by_model = self.log_pairs + log_mean_exp(log_prob.clamp(max=0)).item()
         expected = max(self.log_by_chance, by_model)

@@ -302,11 +302,10 @@ def evaluate_training(
         if not checkpoints.evaluations:
             raise
         interrupted = True
-        problems += [
-            f"{labels[number]} is left out: the run was interrupted before it was evaluated"
-            for number in targets
-            if number not in checkpoints.evaluations
-        ]
+        missing = [labels[n] for n in targets if n not in checkpoints.evaluations]
+        if missing:
+            names_of = ", ".join(missing if len(missing) <= 8 else (*missing[:8], "..."))
+            problems.append(f"left out, since the run was interrupted before: {names_of}")
     evaluations = checkpoints.evaluations
     best = max(
         evaluations,

@@ -172,21 +172,33 @@ def _files_of_folder(folder: Path) -> list[Path]:
         raise InputError(
             f"models: expected a folder with at least two model files, got {len(files)} in {folder}"
         )
+    numbers = [number for number in map(_number_with_factor, files) if number is not None]
+    if len(numbers) == len(files) and len({rest for rest, _ in numbers}) == 1:
+        return [file for _, file in sorted(zip(numbers, files, strict=True))]
     return sorted(files, key=_numbers_in)
 
 
 def _numbers_in(file: Path) -> list[tuple[float, str]]:
     """The key that sorts files by the numbers in their names, and by the text between these."""
     # A number with one point is a decimal, as in T3.54; with more, it is of a version or a date.
-    number = r"(?<![\d.])\d+\.\d+(?![\d.]*\d)|\d+"
-    factor = r"(?:[eE][+-]?\d+|[kKmM])(?![A-Za-z\d])"  # as in 1e3 and 10k
-    parts = re.split(f"((?:{number})(?:{factor})?)", file.name)
-    return [(_number(part), "") if part[:1].isdecimal() else (-1.0, part) for part in parts]
+    parts = re.split(r"((?:(?<![\d.])\d+\.\d+(?![\d.]*\d))|\d+)", file.name)
+    return [(float(part), "") if part[:1].isdecimal() else (-1.0, part) for part in parts]
 
 
-def _number(text: str) -> float:
-    thousands = {"k": "e3", "m": "e6"}
-    return float(text[:-1] + thousands.get(text[-1].lower(), text[-1]))
+def _number_with_factor(file: Path) -> tuple[str, float] | None:
+    """The rest of a name with a single number such as 1e3 or 10k, and the number."""
+    pattern = r"(\D*)(\d+(?:\.\d+)?)(?:e(\d\d?)|([km]))?((?:[^a-z\d]\D*)?)"
+    has_suffix = re.search("[a-z]", file.suffix)
+    match = re.fullmatch(pattern, (file.stem if has_suffix else file.name).lower())
+    if match is None:
+        return None
+    before, number, exponent, letter, behind = match.groups()
+    is_name = re.search(r"[a-z]$", before) and not re.search("(epoch|step|iter|update)s?$", before)
+    if (exponent or letter) and (is_name or float(number) == 0):
+        return None
+    thousands = {"k": 1e3, "m": 1e6}
+    value = float(number) * 10 ** int(exponent or 0) * thousands.get(letter, 1)
+    return f"{before} {behind}", value
 
 
 def evenly(count: int, most: int) -> list[int]:

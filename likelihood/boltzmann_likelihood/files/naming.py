@@ -10,9 +10,10 @@ Names say which vector belongs to which layer. Where they do not, the width of t
 Names also say whether a square matrix is [visible, hidden] or [hidden, visible]. Where neither
 tells, the user is asked for the option `--names`, which says which array is what.
 
-Whatever has the name of something of the training is passed over with a note, and so are single
-numbers and text, which are no parameters. Any other array that is left over may be a part of the
-energy, and raises an error that names it.
+Whatever has the name of something of the training is passed over with a note, unless it lies
+between two layers and is no copy of a parameter. So are single numbers and text, which are no
+parameters. Any other array that is left over may be a part of the energy, and raises an error that
+names it.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ def model_of(
     ignored = [
         name
         for name in stored
-        if any(f"{name}.".startswith(f"{group}.") for group in names.get(IGNORE, ()))
+        if any(re.match(rf"{re.escape(group)}(\.|@|$)", name) for group in names.get(IGNORE, ()))
     ]
     entries = _readable(stored, [name for name in stored if name not in ignored])
     options = _NameOptions(names, width)
@@ -228,7 +229,7 @@ def model_of(
     if other_model:
         raise _left_over_error(other_model, entries, options)
     arrays = {name: value for name, value in entries.items() if _shape(value)}
-    _require_whole_biases(entries, arrays)
+    _require_whole_biases(entries, arrays, options)
     model, notes, used = _model_of(arrays, _shapes_of(stored, ignored), options)
     scalars = {
         name: value
@@ -280,20 +281,23 @@ def _readable(stored: _Arrays, names: Iterable[str]) -> dict[str, Entry]:
     return entries
 
 
-def _require_whole_biases(entries: _Arrays, arrays: _Arrays) -> None:
+def _require_whole_biases(entries: _Arrays, arrays: _Arrays, options: _NameOptions) -> None:
     """Raise if a single number has the name of the biases of a layer of several units."""
-    sides = {side for value in arrays.values() if _is_matrix(value) for side in _shape(value)}
-    vectors = [name for name, value in arrays.items() if _is_vector(value) and _size(value) > 1]
     for name, value in entries.items():
+        group = [other for key, other in arrays.items() if _group_of(key) == _group_of(name)]
+        sides = {side for other in group if not _is_number(other) for side in _shape(other)}
         plain = plain_name(name)
-        is_bias = "bias" in plain or plain in _SYNONYMS[VISIBLE] | _SYNONYMS[HIDDEN]
-        is_bias |= plain in ("a", "b", "c") and len(vectors) < 2
-        is_single = _size(value) == 1 and np.asarray(_scalar(value)).dtype.kind in "fiu"
-        if sides and is_bias and is_single and not training_level(name) and _scalar(value) != 0:
+        is_bias = plain in _SYNONYMS[VISIBLE] | _SYNONYMS[HIDDEN]
+        # one letter may be anything, unless there are too few biases
+        biases = [other for other in group if _is_vector(other) and not _is_number(other)]
+        is_bias |= plain in ("a", "b", "c") and len(biases) < 2
+        is_weighted = any(map(_is_matrix, group)) and 1 not in sides
+        if is_bias and is_weighted and _is_number(value) and _scalar(value) != 0:
+            option = options.extended_by(f"{IGNORE}={name}")
             raise InputError(
                 f"expected a bias for each unit of a layer, got one number, "
-                f"{_with_value(name, value)}; if all units of a layer of N share it, store "
-                f"numpy.full(N, {_scalar(value):g})"
+                f"{_with_value(name, value)}; if all N units of a layer share it, store "
+                f"numpy.full(N, {_scalar(value):g}); if it is no bias, say {option}"
             )
 
 
@@ -399,18 +403,21 @@ def _tells_of_another_model(name: str, value: Entry) -> bool:
 
 
 def _may_act(name: str, arrays: _Arrays, used: Collection[str]) -> bool:
-    """Whether a matrix with a side of the model is passed over for no more than a word in its name.
+    """Whether a matrix of a layer is passed over for no more than a word in its name.
 
-    A companion of a parameter has its shape and name as well, and chains have states.
+    It lies between layers, or has a side of the model and the word is only that of its group. A
+    companion of a parameter has its shape and name as well, and chains have states.
     """
     value = arrays[name]
     shape = _shape(value)
     sides = {side for other in used for side in _shape(arrays[other])} - {1}
-    if training_level(name) != 2 or not _is_matrix(value) or not sides & set(shape):
-        return False
-    if all(map(training_level, _words(name))):
+    is_of_layers = sides.issuperset(shape) and not all(map(training_level, _words(name)))
+    is_of_layers |= bool(sides.intersection(shape)) and not training_level(_last_part(name))
+    if training_level(name) != 2 or not _is_matrix(value) or not is_of_layers:
         return False
     if any(_last_part(other) in name and shape == _shape(arrays[other]) for other in used):
+        return False
+    if isinstance(value, np.ndarray) and value.dtype.kind != "f":
         return False
     values = _tensor(name, value)
     return not bool((((values >= 0) & (values <= 1)) | (values == -1)).all())
@@ -503,9 +510,14 @@ class _NameOptions:
         return layers
 
     def mentions(self, name: str) -> bool:
-        """Whether the user names this array, or the group of a layer that it is in."""
-        given = [option.removesuffix(".T") for each in self.names.values() for option in each]
-        return any(name.startswith(f"{option}.") or _is_called(name, option) for option in given)
+        """Whether the user names this array, or a group that it is in, as a part of the model."""
+        parts = [
+            option.removesuffix(".T")
+            for role, options in self.names.items()
+            if role != IGNORE
+            for option in options
+        ]
+        return any(name == part or name.startswith(f"{part}.") for part in parts)
 
     def extended_by(self, *parts: str) -> str:
         """The option that says this besides what the user says already."""
@@ -1042,7 +1054,7 @@ def _other_choices(arrays: _Arrays, options: _NameOptions) -> str:
     for name, value in arrays.items():
         groups.setdefault(_group_of(name), {})[_last_part(name)] = _shape(value)
     alike = [shapes.keys() == next(iter(groups.values())).keys() for shapes in groups.values()]
-    if 1 < len(groups) <= _MOST_GROUPS and all(alike):
+    if 1 < len(groups) <= _MOST_GROUPS and all(alike) and "" not in groups:
         if all(shapes == next(iter(groups.values())) for shapes in groups.values()):
             others = [f"{IGNORE}={group}" for group in list(groups)[1:]]
             return (
@@ -1167,15 +1179,15 @@ def _require_no_appended_biases(
     sides: tuple[int, ...],
 ) -> None:
     """Raise if the biases of one layer may be a row or a column of the weights."""
-    for role in (VISIBLE, HIDDEN):
-        units = _size(arrays[roles[role]]) if role in roles else 0
-        if units and units not in sides and units + 1 in sides:
-            part = "row" if sides[0] == units + 1 else "column"
-            raise InputError(
-                f"expected {missing} biases, got {printable(matrix)} {list(sides)}, of which a "
-                f"side is one longer than there are {role} biases; if a {part} of it has the "
-                f"{missing} biases, store this as an array of its own"
-            )
+    present = HIDDEN if missing == VISIBLE else VISIBLE
+    units = _size(arrays[roles[present]]) if present in roles else 0
+    if units and units not in sides and units + 1 in sides:
+        part = "row" if sides[0] == units + 1 else "column"
+        raise InputError(
+            f"expected {missing} biases, got {printable(matrix)} {list(sides)}, of which a side is "
+            f"one longer than there are {present} biases; if a {part} of it has the {missing} "
+            "biases, store this as an array of its own"
+        )
 
 
 def _no_biases_error(

@@ -3,8 +3,8 @@
 `read_stored` gives a mapping from names to arrays, numbers and texts. Groups, structs and nested
 dictionaries are flattened, with dots between the names: `rbm.weights`. A list or a MATLAB cell
 counts from 0. A format without names, such as `.npy`, gives one array under the empty name. A file
-may be gzipped. What an HDF5 or `.safetensors` file says of an array, or of all of them, has a name
-with an @: `W@scale`, `@visible_type`.
+may be gzipped. What an HDF5 or `.safetensors` file says of its arrays has a name with an @ if it
+tells of another model: `W@beta`, `@visible_type`.
 
 Every format has one reader, `_READERS`. Nothing is ever unpickled.
 
@@ -96,8 +96,13 @@ _PICKLE = (
     "numpy.save('images.npy', images)"
 )
 _DEEPEST = 8
-# Characters of a text beside the arrays that may say of what kind they are.
-_LONGEST_DESCRIPTION = 100
+# What a file may say of its arrays: the kind of units, and factors of the energy.
+_TELLING = re.compile(
+    r"((model|rbm|visible|hidden|unit|layer)s?_?)?(type|units?|kind)"
+    r"|beta|(inverse_)?temperature|scale_factor",
+    re.IGNORECASE,
+)
+_OTHER_UNITS = re.compile("gauss|relu", re.IGNORECASE)
 # So many different words may stand for the values of bits, with a column of labels.
 _FEW_WORDS = 6
 # What stands for a missing value in a table.
@@ -130,10 +135,9 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
     """Everything in a file, by name."""
     path = Path(path)
     if os.path.isdir(path):  # false for a name that is too long
-        raise InputError(
-            f"{name}: expected a file, got the folder {path}; of a folder of pictures make one "
-            "array [images, pixels] for numpy.save"
-        )
+        pictures = "; of pictures make one array [images, pixels] for numpy.save"
+        note = "" if name == "path" else pictures
+        raise InputError(f"{name}: expected a file, got the folder {path}{note}")
     if not storage.is_file(path):
         note = ""
         if str(path)[0] == "~":
@@ -566,7 +570,9 @@ class _Hdf5(UserDict[str, Entry]):
         self.path = path
         with self._opened() as file:
             places = list(_places_below(file, "", set()))
-            groups = {place.rpartition("/")[0] for place in places}
+            groups = {""}
+            for place in places:
+                groups.update(place[: sign.start()] for sign in re.finditer("/", place))
             self._descriptions: dict[str, float | str] = {}
             for place in sorted(groups) + places:
                 if not place or isinstance(file.get(place, getlink=True), HardLink):
@@ -578,7 +584,7 @@ class _Hdf5(UserDict[str, Entry]):
         for place in places:
             name = place.replace("/", ".")
             self.data[name if names[name] == 1 else place] = place
-        self.data |= self._descriptions
+        self.data = self._descriptions | self.data
 
     def _opened(self) -> Any:
         import h5py
@@ -591,8 +597,8 @@ class _Hdf5(UserDict[str, Entry]):
     def __getitem__(self, name: str) -> Entry:
         if name not in self:
             raise KeyError(name)
-        if name in self._descriptions:
-            return self._descriptions[name]
+        if self.data[name] is self._descriptions.get(name, self):
+            return self.data[name]
         try:
             with self._opened() as file:
                 return self._read(file, name)
@@ -631,17 +637,18 @@ class _Hdf5(UserDict[str, Entry]):
 
 
 def _described(name: str, attributes: Mapping[str, Any]) -> dict[str, float | str]:
-    """The single numbers and short texts that a file says of an array or of all, by `name@key`."""
+    """What a file says of an array, or of all, if it tells of another model, by `name@key`.
+
+    Other kinds of units than binary ones, and factors of the energy other than one.
+    """
     descriptions: dict[str, float | str] = {}
-    for key in attributes:
-        with suppress(Exception):  # h5py raises many kinds of exceptions for damaged files
-            value = np.asarray(attributes[key])
-            short = value.dtype.kind in "biuf" or len(str(value)) <= _LONGEST_DESCRIPTION
-            if value.size == 1 and value.dtype.kind in "biufSUO" and short:
-                item = value.item()
-                text = item.decode() if isinstance(item, bytes) else item
-                is_number = isinstance(text, str) and _is_number(text)
-                descriptions[f"{name}@{key}"] = float(text) if is_number else text
+    with suppress(Exception):  # h5py raises many kinds of exceptions for damaged files
+        for key in filter(_TELLING.fullmatch, attributes):
+            value = attributes[key]
+            text = value.decode() if isinstance(value, bytes) else str(value)
+            is_factor = _is_number(text) and float(text) != 1
+            if is_factor or _OTHER_UNITS.search(text):
+                descriptions[f"{name}@{key}"] = float(text) if is_factor else text
     return descriptions
 
 
@@ -688,10 +695,9 @@ def _flat(value: object, prefix: str = "", depth: int = 0) -> dict[str, Entry]:
         inside = {name: value[name] for name in value.dtype.names}
         if value.size == 1:
             # a field may be an array, which has the axes of the structure before its own
-            inside = {
-                name: item.item() if item.size == 1 else item.reshape(item.shape[value.ndim :])
-                for name, item in inside.items()
-            }
+            for name, item in inside.items():
+                axes = item.shape[value.ndim :]
+                inside[name] = item.reshape(axes) if axes else item.item()
     elif isinstance(value, np.ndarray) and value.dtype == object:
         inside = dict(enumerate(value.flat))
     if inside is None:

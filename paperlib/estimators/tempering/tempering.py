@@ -237,7 +237,6 @@ def parallel_tempering(
         bar.update(run.spent)
         estimate = finish(run, bar.update, check)
         bar.total = bar.n  # the budget may end with a part of a step
-        bar.refresh()
         return estimate
 
 
