@@ -573,18 +573,19 @@ class _Hdf5(UserDict[str, Entry]):
             groups = {""}
             for place in places:
                 groups.update(place[: sign.start()] for sign in re.finditer("/", place))
-            self._descriptions: dict[str, float | str] = {}
+            descriptions: dict[str, float | str] = {}
             for place in sorted(groups) + places:
                 if not place or isinstance(file.get(place, getlink=True), HardLink):
                     attributes = file[place or "/"].attrs
-                    self._descriptions |= _described(place.replace("/", "."), attributes)
+                    descriptions |= _described(place.replace("/", "."), attributes)
         # A name may have dots of its own, and `a.b` may stand beside the group `a` with a `b`: then
         # each has its path as its name.
         names = Counter(place.replace("/", ".") for place in places)
         for place in places:
             name = place.replace("/", ".")
             self.data[name if names[name] == 1 else place] = place
-        self.data = self._descriptions | self.data
+        self._descriptions = {name: descriptions[name] for name in descriptions.keys() - self.data}
+        self.data |= self._descriptions
 
     def _opened(self) -> Any:
         import h5py
@@ -597,8 +598,8 @@ class _Hdf5(UserDict[str, Entry]):
     def __getitem__(self, name: str) -> Entry:
         if name not in self:
             raise KeyError(name)
-        if self.data[name] is self._descriptions.get(name, self):
-            return self.data[name]
+        if name in self._descriptions:
+            return self._descriptions[name]
         try:
             with self._opened() as file:
                 return self._read(file, name)
