@@ -324,6 +324,19 @@ def test_a_gaussian_layer_of_an_array_in_groups(tmp_path):
     assert read_model(tmp_path / "m.h5", "ignore=@visible_units").rbm.checksum()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_single_number_of_any_tensor(tmp_path, dtype):
+    """The bias of the only hidden unit, and ln Z, which numpy may not take."""
+    arrays = {"W": torch.ones(6, 1), "vbias": torch.ones(6), "hbias": torch.ones(1)}
+    arrays["log_z"] = torch.tensor(3.0)
+    stored = {name: torch.nn.Parameter(array.to(dtype)) for name, array in arrays.items()}
+    read = model_in(tmp_path, as_pt(stored))
+    assert (read.rbm.num_hidden, read.stored_log_z) == (1, 3.0)
+    stored["W"] = torch.ones(6, 4, dtype=dtype)
+    with pytest.raises(InputError, match="got one number, hbias = 1; if all N units"):
+        model_in(tmp_path, as_pt(stored))
+
+
 def test_biases_of_one_layer_in_the_weights(tmp_path):
     below = as_npz({"W": np.r_[W, A[None]], "vbias": B})
     with pytest.raises(InputError, match="if a row of it has the hidden biases"):

@@ -23,7 +23,8 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from numbers import Real
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from torch import Tensor
@@ -213,7 +214,7 @@ def model_of(
     ]
     log_z = None
     if len(log_z_names) == 1:
-        log_z = float(np.asarray(stored[log_z_names[0]]).item())
+        log_z = float(cast(float, _scalar(stored[log_z_names[0]])))
     ignored = [
         name
         for name in stored
@@ -283,16 +284,21 @@ def _readable(stored: _Arrays, names: Iterable[str]) -> dict[str, Entry]:
 
 def _require_whole_biases(entries: _Arrays, arrays: _Arrays, options: _NameOptions) -> None:
     """Raise if a single number has the name of the biases of a layer of several units."""
+    names = _SYNONYMS[VISIBLE] | _SYNONYMS[HIDDEN]
+    letters = {"a", "b", "c"}
     for name, value in entries.items():
-        group = [other for key, other in arrays.items() if _group_of(key) == _group_of(name)]
-        sides = {side for other in group if not _is_number(other) for side in _shape(other)}
         plain = plain_name(name)
-        is_bias = plain in _SYNONYMS[VISIBLE] | _SYNONYMS[HIDDEN]
+        if plain not in names | letters or not _is_number(value) or _scalar(value) == 0:
+            continue
+        group = [
+            other
+            for key, other in arrays.items()
+            if _group_of(key) == _group_of(name) and _size(other) > 1
+        ]
+        sides = {side for other in group for side in _shape(other)}
         # one letter may be anything, unless there are too few biases
-        biases = [other for other in group if _is_vector(other) and not _is_number(other)]
-        is_bias |= plain in ("a", "b", "c") and len(biases) < 2
-        is_weighted = any(map(_is_matrix, group)) and 1 not in sides
-        if is_bias and is_weighted and _is_number(value) and _scalar(value) != 0:
+        is_bias = plain in names or sum(map(_is_vector, group)) < 2
+        if is_bias and any(map(_is_matrix, group)) and 1 not in sides:
             option = options.extended_by(f"{IGNORE}={name}")
             raise InputError(
                 f"expected a bias for each unit of a layer, got one number, "
@@ -323,7 +329,9 @@ def _size(value: Entry) -> int:
 
 
 def _is_number(value: Entry) -> bool:
-    return _size(value) == 1 and np.asarray(value).dtype.kind in "fiu"
+    # the scalar, since numpy takes neither bfloat16 nor what requires a gradient
+    scalar = _scalar(value) if _size(value) == 1 else None
+    return isinstance(scalar, Real) and not isinstance(scalar, bool)
 
 
 def _is_vector(value: Entry) -> bool:
