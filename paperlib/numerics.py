@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import require_fraction
+from paperlib.validation import is_whole, require_fraction
 
 # The states of as many units take 3 GB.
 _MOST_UNITS = 24
@@ -153,7 +152,7 @@ def resolve_generator(
         generator = torch.Generator(device)
         generator.seed()
         return generator
-    if isinstance(generator, int | np.integer) and not isinstance(generator, bool):
+    if is_whole(generator):
         return seeded_generator(int(generator), device)
     if not isinstance(generator, torch.Generator):
         raise InputError(

@@ -296,9 +296,14 @@ def require_binary(name: str, tensor: Tensor) -> None:
 
 def require_count(name: str, value: object, minimum: int = 1) -> int:
     """`value` as an int; raise unless it is a whole number of at least `minimum`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+    if not is_whole(value) or value < minimum:
         raise InputError(f"{name}: expected a whole number of at least {minimum}, got {value!r}")
     return int(value)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether `value` is a whole number of Python or numpy, and not a bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

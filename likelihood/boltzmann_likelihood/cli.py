@@ -432,9 +432,7 @@ def training(
         **_options(job, files),
     )
     # Those that could not be read, and those that could not be evaluated.
-    not_evaluated = (
-        each.replace(" is left out: test: ", " is left out: data: ") for each in result.left_out
-    )
+    not_evaluated = (_of_options(each, "is left out") for each in result.left_out)
     result = replace(result, left_out=(*files.left_out, *not_evaluated))
     _print_result(describe_training(result))
     record = training_as_dict(result)
@@ -552,10 +550,8 @@ def main() -> None:
     try:
         app()
     except (InputError, ReproductionError) as error:
-        # The library's `test` is the option `data`.
         message = "\n".join(f"paperlib: {line}" for line in str(error).split("\n"))
-        message = message.replace("paperlib: test: ", "paperlib: data: ")
-        typer.echo(message, err=True)
+        typer.echo(_of_options(message, "paperlib"), err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except (_InterruptionError, KeyboardInterrupt) as stop:
         typer.echo(f"paperlib: {str(stop) or 'interrupted'}", err=True)
@@ -575,6 +571,11 @@ def main() -> None:
     finally:
         if handles_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _of_options(message: str, before: str) -> str:
+    """A message of the library, whose argument `test` is the option `data`."""
+    return message.replace(f"{before}: test: ", f"{before}: data: ")
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -77,10 +77,11 @@ def cache_folder() -> Path:
 def data_folders(name: str) -> list[Path]:
     """Where the files of a data set are looked for: `$PAPERLIB_DATA` first, then the cache."""
     cache = cache_folder() / name
-    if not os.environ.get("PAPERLIB_DATA"):
+    place = os.environ.get("PAPERLIB_DATA")
+    if not place:
         return [cache]
     # in messages, a relative path would not say that chapters run in their own folder
-    folder = Path(os.environ["PAPERLIB_DATA"]).absolute()
+    folder = Path(place).absolute()
     return [folder / name, folder, cache]
 
 

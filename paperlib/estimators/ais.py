@@ -146,8 +146,7 @@ def run_chains(
 ) -> tuple[Tensor, Tensor]:
     """The log-weights, float64 [num_chains], and the final units of one block of chains."""
     state, log_weights = begin_forward(path, num_chains, generator)
-    with one_thread():
-        require_ratios(path, state, num_chains, *schedule[:2])
+    require_ratios(path, state, num_chains, *schedule[:2])
 
     steps = path.forward_steps
     state = walk(path, steps, state, log_weights, schedule[:-1], generator, on_step)

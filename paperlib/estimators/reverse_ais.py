@@ -47,7 +47,7 @@ from paperlib.numerics import (
     resolve_generator,
     weighted_mean,
 )
-from paperlib.threads import OnStep, one_thread, step_bar
+from paperlib.threads import OnStep, step_bar
 from paperlib.torch_settings import plain_torch
 from paperlib.uncertain import Uncertain
 from paperlib.validation import ArrayLike, as_binary, require_count
@@ -227,8 +227,7 @@ def run_reverse_chains(
     """The log-weights, float64 [chains], of one block of chains back, one from each row of `v`."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
     require_one_for_each_chain(path, "begin_reverse", log_weights, len(v))
-    with one_thread():
-        require_ratios(path, state, len(v), *schedule[:-3:-1])
+    require_ratios(path, state, len(v), *schedule[:-3:-1])
     walk(path, path.reverse_steps, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights
 

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,7 +33,7 @@ from paperlib.numerics import seeded_generator
 from paperlib.resumable import Part, Work
 from paperlib.threads import OnStep, one_thread
 from paperlib.torch_settings import plain_torch
-from paperlib.validation import ArrayLike, as_binary, require_count, require_device
+from paperlib.validation import ArrayLike, as_binary, is_whole, require_count, require_device
 
 # What all shards of a run share: a path (or a model), and its schedule.
 Walk = tuple[Any, Tensor]
@@ -191,7 +190,7 @@ def raise_run(
 
 def require_seed(seed: object) -> int:
     """The seed; shards are found again by how it is written."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+    if not is_whole(seed):
         raise InputError(f"seed: expected a whole number, got {seed!r}")
     return int(seed)
 

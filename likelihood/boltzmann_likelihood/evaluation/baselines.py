@@ -94,18 +94,12 @@ class EqualImages:
     ----------
     index : Tensor, shape [N]
         For each image its number among the different ones.
-    log_pairs : float
-        ln of the number of pairs of images.
-    log_equal : float
-        ln of the number of pairs that are equal.
-    log_by_chance : float
-        ln of the number expected if pixels were independent.
+    log_agree : float
+        ln of the probability that two images are equal if pixels are independent.
     """
 
     index: Tensor
-    log_pairs: float
-    log_equal: float
-    log_by_chance: float
+    log_agree: float
 
     def copies(self, log_prob: Tensor) -> Tensor | None:
         """The index if equal images are copies of each other; None if they may be so by chance.
@@ -115,24 +109,22 @@ class EqualImages:
         model, under which the images have `log_prob` [N]. One image alone says nothing about
         others, however small it is.
         """
-        by_model = self.log_pairs + log_mean_exp(log_prob.clamp(max=0)).item()
-        expected = max(self.log_by_chance, by_model)
-        rare = math.log(_BY_CHANCE)
-        if self.index.any() and self.log_by_chance > rare and expected > rare + self.log_equal:
-            return None
-        return self.index
+        counts = self.index.bincount()
+        equal = (counts * (counts - 1)).sum().item() / 2
+        pairs = len(self.index) * (len(self.index) - 1) / 2
+        log_explained = max(self.log_agree, log_mean_exp(log_prob.clamp(max=0)).item())
+        are_small = self.log_agree > math.log(_BY_CHANCE / pairs)
+        are_explained = log_explained > math.log(_BY_CHANCE * equal / pairs)
+        return None if len(counts) > 1 and are_small and are_explained else self.index
 
 
 def equal_images(test: Tensor) -> EqualImages | None:
     """The images among test rows [N, D] that are equal; None if all are different."""
-    _, index, counts = np.unique(_hashes(test), return_inverse=True, return_counts=True)
-    equal = (counts * (counts - 1)).sum()
-    if not equal:
+    different, index = np.unique(_hashes(test), return_inverse=True)
+    if len(different) == len(test):
         return None
-    log_pairs = math.log(len(test) * (len(test) - 1) / 2)
     log_agree = _off_and_on(pixel_means(test)).square().sum(-1).log().sum().item()
-    index = torch.from_numpy(index.reshape(-1)).long()
-    return EqualImages(index, log_pairs, math.log(equal / 2), log_pairs + log_agree)
+    return EqualImages(torch.from_numpy(index.reshape(-1)).long(), log_agree)
 
 
 def baselines_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from functools import singledispatch
 
 
@@ -13,6 +14,11 @@ def report_on(result: object) -> str:
     `boltzmann_likelihood.evaluation.report` has one for each kind of result.
     """
     raise NotImplementedError(type(result))
+
+
+def some_names(names: Sequence[str]) -> str:
+    """Names in words, at most eight."""
+    return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
 
 
 class Printed:

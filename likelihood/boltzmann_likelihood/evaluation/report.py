@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,7 +22,7 @@ from boltzmann_likelihood.evaluation.audit import Audit
 from boltzmann_likelihood.evaluation.averages import LEVEL, ImageAverage
 from boltzmann_likelihood.evaluation.compare import Comparison
 from boltzmann_likelihood.evaluation.hidden_layers import POSTERIOR_IMAGES
-from boltzmann_likelihood.evaluation.printed import report_on
+from boltzmann_likelihood.evaluation.printed import report_on, some_names
 from boltzmann_likelihood.evaluation.result import AnnealingRun, Effort, Evaluation, Verdict
 from boltzmann_likelihood.evaluation.training import TrainingLikelihood
 from boltzmann_likelihood.evaluation.verdict import rounded_up
@@ -716,20 +715,17 @@ def describe_training(training: TrainingLikelihood) -> str:
     if best.advice:
         lines.append(f"  {best.advice}")
     if training.as_good:
-        lines.append(f"These images do not tell from the best: {_some(training.as_good)}.")
+        lines.append(f"These images do not tell from the best: {some_names(training.as_good)}.")
     if training.unknown:
-        lines.append(f"Not trusted, and perhaps better than the best: {_some(training.unknown)}.")
+        lines.append(
+            f"Not trusted, and perhaps better than the best: {some_names(training.unknown)}."
+        )
     lines += [f"Remark on the best: {remark}" for remark in best.remarks]
     lines.append(
         "The best was chosen by these images: report the average of other images, such as "
         "`paperlib evaluate` gives it."
     )
     return "\n".join(lines)
-
-
-def _some(names: Sequence[str]) -> str:
-    """Names in words, at most eight."""
-    return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
 
 
 def training_as_dict(training: TrainingLikelihood) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from boltzmann_likelihood.evaluation.evaluation import (
     target_of,
     warn_if_too_short,
 )
-from boltzmann_likelihood.evaluation.printed import Printed
+from boltzmann_likelihood.evaluation.printed import Printed, some_names
 from boltzmann_likelihood.evaluation.result import Effort, Evaluation, Verdict
 from boltzmann_likelihood.sources import ForeignRBM, Images, model_of
 from paperlib.errors import InputError
@@ -304,8 +304,8 @@ def evaluate_training(
         interrupted = True
         missing = [labels[n] for n in targets if n not in checkpoints.evaluations]
         if missing:
-            names_of = ", ".join(missing if len(missing) <= 8 else (*missing[:8], "..."))
-            problems.append(f"left out, since the run was interrupted before: {names_of}")
+            reason = "left out, since the run was interrupted before"
+            problems.append(f"{reason}: {some_names(missing)}")
     evaluations = checkpoints.evaluations
     best = max(
         evaluations,

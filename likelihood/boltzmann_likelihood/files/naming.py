@@ -31,6 +31,7 @@ from torch import Tensor
 
 from boltzmann_likelihood.files.gone import categorical_model
 from boltzmann_likelihood.files.stored import (
+    OTHER_UNITS,
     NoDataError,
     listed,
     plain_name,
@@ -66,9 +67,9 @@ _VISIBLE_FIRST = {"vishid"}
 _LOG_Z = "logz"
 # Numbers and texts that a note shows, and characters of each.
 _MOST_VALUES = 30
+_LONGEST_VALUE = 40
 # Groups of arrays that a message names.
 _MOST_GROUPS = 8
-_LONGEST_VALUE = 40
 _ROLE = re.compile(rf"(layers\.\d+\.)?({WEIGHTS}|{VISIBLE}|{HIDDEN})|layers\.\d+|{IGNORE}")
 _ROLE_OF_LAYER = re.compile(r"layers\.(\d+)(\.\w+)?")
 _GAUSSIAN_WORDS = {
@@ -83,7 +84,6 @@ _OTHER_PARAMETERS = _GAUSSIAN_WORDS | {
 # Text under these names says what kind of model it is, and may say that it is none of ours.
 _KIND = {"type", "modeltype", "unittype", "visibletype", "hiddentype"}
 _OUR_KINDS = {"rbm", "binary", "bernoulli"}
-_OTHER_UNITS = {"gaussian", "gauss", "relu", "nrelu"}
 # The names of the papers' authors for the layers of deep models, and ours.
 _AUTHORS_DBM = {
     "vishid": "weights_1",
@@ -216,9 +216,7 @@ def model_of(
     if len(log_z_names) == 1:
         log_z = float(cast(float, _scalar(stored[log_z_names[0]])))
     ignored = [
-        name
-        for name in stored
-        if any(re.match(rf"{re.escape(group)}(\.|@|$)", name) for group in names.get(IGNORE, ()))
+        name for name in stored if any(_is_part_of(name, group) for group in names.get(IGNORE, ()))
     ]
     entries = _readable(stored, [name for name in stored if name not in ignored])
     options = _NameOptions(names, width)
@@ -390,6 +388,11 @@ def _is_called(name: str, option: str) -> bool:
     return option in (name, _last_part(name))
 
 
+def _is_part_of(name: str, group: str) -> bool:
+    """Whether a name is that of a group, of something in it, or of what is said of it."""
+    return name == group or name.startswith((f"{group}.", f"{group}@"))
+
+
 def _words(name: str) -> set[str]:
     """Those of the last part of a name that is more than a number."""
     return set(re.findall("[a-z]+", _last_part(re.sub(r"(\.\d+)+$", "", name)).lower()))
@@ -403,7 +406,7 @@ def _tells_of_another_model(name: str, value: Entry) -> bool:
     """Whether a number or text says that the arrays are not the whole model."""
     if isinstance(value, str | np.ndarray) and np.asarray(value).dtype.kind == "U":
         words = set(re.findall("[a-z]+", str(value).lower()))
-        if any(unit in word for word in words for unit in _OTHER_UNITS):
+        if OTHER_UNITS.search(str(value)):
             return True
         return plain_name(name) in _KIND and not words <= _OUR_KINDS
     changes = _changes_the_model(name) and "betas" not in _words(name)  # Adam's
@@ -525,7 +528,7 @@ class _NameOptions:
             if role != IGNORE
             for option in options
         ]
-        return any(name == part or name.startswith(f"{part}.") for part in parts)
+        return any(_is_part_of(name, part) for part in parts)
 
     def extended_by(self, *parts: str) -> str:
         """The option that says this besides what the user says already."""
@@ -695,18 +698,31 @@ def _require_one_snapshot(
     if len(remaining) <= 1:
         return
     groups = [layer.group for layer in remaining]
-    others = [f"{IGNORE}={group}" for group in groups[:-1]]
     message = (
         f"expected one model, got the same arrays of the same shapes {len(groups)} times, in "
-        f"{printable(', '.join(groups))}; if they are one RBM at several times, choose one by "
-        f"leaving out the others, for the last {options.extended_by(*others)}"
+        f"{printable(', '.join(groups))}{_choice_of_one(groups, 'last', options)}"
     )
     matrices = [shape for layer in remaining for shape in _matrix_shapes(layer, shapes)]
     if all(len(set(shape)) == 1 for shape in matrices):
-        numbered = [f"layers.{number}={group}" for number, group in enumerate(groups)]
         message += "; if they are layers of a DBN, from the images up, "
-        message += options.extended_by(*numbered)
+        message += _option_of_layers(groups, options)
     raise InputError(message)
+
+
+def _choice_of_one(groups: Sequence[str], place: str, options: _NameOptions) -> str:
+    """How to choose the first or the last of groups that may be one RBM at several times."""
+    others = groups[1:] if place == "first" else groups[:-1]
+    option = options.extended_by(*(f"{IGNORE}={group}" for group in others))
+    return (
+        "; if they are one RBM at several times, choose one by leaving out the others, "
+        f"for the {place} {option}"
+    )
+
+
+def _option_of_layers(groups: Sequence[str], options: _NameOptions) -> str:
+    """The option that makes these groups the layers of a DBN."""
+    layers = (f"layers.{number}={group}" for number, group in enumerate(groups))
+    return options.extended_by(*layers)
 
 
 def _part_error(names: Sequence[str], called: str) -> InputError:
@@ -1061,16 +1077,13 @@ def _other_choices(arrays: _Arrays, options: _NameOptions) -> str:
     groups: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, value in arrays.items():
         groups.setdefault(_group_of(name), {})[_last_part(name)] = _shape(value)
-    alike = [shapes.keys() == next(iter(groups.values())).keys() for shapes in groups.values()]
-    if 1 < len(groups) <= _MOST_GROUPS and all(alike) and "" not in groups:
-        if all(shapes == next(iter(groups.values())) for shapes in groups.values()):
-            others = [f"{IGNORE}={group}" for group in list(groups)[1:]]
-            return (
-                "; if they are one RBM at several times, choose one by leaving out the others, "
-                f"for the first {options.extended_by(*others)}"
-            )
-        layers = [f"layers.{number}={group}" for number, group in enumerate(groups)]
-        return f"; or, of the layers of a DBN, from the images up, {options.extended_by(*layers)}"
+    first = next(iter(groups.values()))
+    have_names_alike = all(shapes.keys() == first.keys() for shapes in groups.values())
+    if 1 < len(groups) <= _MOST_GROUPS and have_names_alike and "" not in groups:
+        if all(shapes == first for shapes in groups.values()):
+            return _choice_of_one(list(groups), "first", options)
+        option = _option_of_layers(list(groups), options)
+        return f"; or, of the layers of a DBN, from the images up, {option}"
     if sum(map(_is_matrix, arrays.values())) > 1:
         return (
             "; of a DBN, layers.0.weights=NAME and so on; a DBM is read if its arrays are called "

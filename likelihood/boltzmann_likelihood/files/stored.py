@@ -96,13 +96,14 @@ _PICKLE = (
     "numpy.save('images.npy', images)"
 )
 _DEEPEST = 8
+#: How texts call units that are not binary.
+OTHER_UNITS = re.compile("gauss|relu", re.IGNORECASE)
 # What a file may say of its arrays: the kind of units, and factors of the energy.
 _TELLING = re.compile(
     r"((model|rbm|visible|hidden|unit|layer)s?_?)?(type|units?|kind)"
     r"|beta|(inverse_)?temperature|scale_factor",
     re.IGNORECASE,
 )
-_OTHER_UNITS = re.compile("gauss|relu", re.IGNORECASE)
 # So many different words may stand for the values of bits, with a column of labels.
 _FEW_WORDS = 6
 # What stands for a missing value in a table.
@@ -648,7 +649,7 @@ def _described(name: str, attributes: Mapping[str, Any]) -> dict[str, float | st
             value = attributes[key]
             text = value.decode() if isinstance(value, bytes) else str(value)
             is_factor = _is_number(text) and float(text) != 1
-            if is_factor or _OTHER_UNITS.search(text):
+            if is_factor or OTHER_UNITS.search(text):
                 descriptions[f"{name}@{key}"] = float(text) if is_factor else text
     return descriptions
 

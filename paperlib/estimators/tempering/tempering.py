@@ -195,10 +195,10 @@ def parallel_tempering(
     Notes
     -----
     Memory is 16 bytes for each of the `chain_steps`, plus the samples, and four times as much while
-    the estimate is computed from them. For RBMs with wide layers in
-    float32 on a CPU, the replicas walk in parallel, in as many threads as torch uses. The result
-    does not depend on the number of threads. The estimate has no bias of a known sign: it is
-    neither a lower nor an upper bound, not even on average.
+    the estimate is computed from them. For RBMs with wide layers in float32 on a CPU, the replicas
+    walk in parallel, in as many threads as torch uses. The result does not depend on the number of
+    threads. The estimate has no bias of a known sign: it is neither a lower nor an upper bound, not
+    even on average.
 
     Examples
     --------
