@@ -1077,7 +1077,7 @@ def _other_choices(arrays: _Arrays, options: _NameOptions) -> str:
     groups: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, value in arrays.items():
         groups.setdefault(_group_of(name), {})[_last_part(name)] = _shape(value)
-    first = next(iter(groups.values()))
+    first = next(iter(groups.values()), {})
     have_names_alike = all(shapes.keys() == first.keys() for shapes in groups.values())
     if 1 < len(groups) <= _MOST_GROUPS and have_names_alike and "" not in groups:
         if all(shapes == first for shapes in groups.values()):
